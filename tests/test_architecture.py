@@ -74,13 +74,13 @@ def test_package_does_not_import_another_even_indirectly(one, other):
     assert other not in {name.split("/")[0] for name in reached}
 
 
-def test_a_client_loads_neither_the_server_nor_numba() -> None:
+def test_a_client_loads_neither_the_server_nor_numba():
     code = "import sys, firstclick.client; print(sorted({'numba', 'firstclick.serve'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_alone() -> None:
+def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_alone():
     code = (
         "import sys, firstclick; from firstclick.kernels import ranking, posterior; "
         "heavy = {'matplotlib', 'jinja2', 'typer', 'rich', 'pandas', 'scipy.sparse.linalg', 'uvicorn', "
@@ -91,7 +91,7 @@ def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_al
     assert done.stdout.split("\n")[0] == "[] 0"
 
 
-def test_kernels_never_draw_and_never_reorder_sums() -> None:
+def test_kernels_never_draw_and_never_reorder_sums():
     for path in [*(PACKAGE / "kernels").rglob("*.py"), *(PACKAGE / "policies").rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -102,7 +102,7 @@ def test_kernels_never_draw_and_never_reorder_sums() -> None:
                 assert value not in ("fastmath", "parallel"), f"{path.name} uses {value}"
 
 
-def test_no_pickle_and_no_global_randomness() -> None:
+def test_no_pickle_and_no_global_randomness():
     for path in MODULES:
         source = (PACKAGE / path).read_text(encoding="utf-8")
         tree = ast.parse(source)
@@ -114,12 +114,12 @@ def test_no_pickle_and_no_global_randomness() -> None:
         assert "default_rng()" not in source, path
 
 
-def test_files_hold_one_idea() -> None:
+def test_files_hold_one_idea():
     banned = {"utils", "helpers", "common", "misc", "manager"}
     assert not [path for path in MODULES if path.stem in banned]
 
 
-def test_every_public_name_is_there_and_documented() -> None:
+def test_every_public_name_is_there_and_documented():
     for name in set(firstclick.__all__) - {"__version__"}:
         thing = getattr(firstclick, name)
         assert thing.__doc__, f"firstclick.{name} has no docstring"
@@ -129,7 +129,7 @@ def test_every_public_name_is_there_and_documented() -> None:
 BESIDE = {"support", "doors", "faults", "benchmarks", "deploy", "docs"}
 
 
-def test_folders_of_tests_mirror_the_package() -> None:
+def test_folders_of_tests_mirror_the_package():
     tests = Path(__file__).parent
     folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")} - {"."}
     for folder in folders - BESIDE:

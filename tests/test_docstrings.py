@@ -36,7 +36,7 @@ WITHOUT = DERIVED | RETURNED | EXPERIMENTS
 
 
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
-def test_examples_give_what_they_say(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_give_what_they_say(module, tmp_path, monkeypatch):
     found = importlib.import_module(module)
     monkeypatch.chdir(tmp_path)  # some write files
     failed, tried = doctest.testmod(found)
@@ -44,7 +44,7 @@ def test_examples_give_what_they_say(module: str, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("package", PUBLIC)
-def test_what_a_user_calls_has_an_example(package: str) -> None:
+def test_what_a_user_calls_has_an_example(package):
     found = importlib.import_module(package)
     things = {name: getattr(found, name) for name in found.__all__}
     called = {name: one for name, one in things.items() if inspect.isclass(one) or inspect.isfunction(one)}

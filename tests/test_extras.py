@@ -58,7 +58,7 @@ class Seen(NamedTuple):
     err: str
 
 
-def without(packages: list[str], tried: list[str], cwd: Path) -> dict[str, Seen]:
+def without(packages, tried, cwd):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, json.dumps([packages, tried])],
         # Not compiled, which would take longer than the tests; hashes wrap on purpose.
@@ -69,7 +69,7 @@ def without(packages: list[str], tried: list[str], cwd: Path) -> dict[str, Seen]
     return {one: Seen(*seen) for one, seen in json.loads(done.stdout).items()}
 
 
-def test_the_extras_are_those_of_pyproject() -> None:
+def test_the_extras_are_those_of_pyproject():
     declared = dict(PROJECT["optional-dependencies"])
     assert declared.pop("all") == [f"firstclick[{','.join(EXTRAS)}]"]
     assert declared.keys() == EXTRAS.keys()
@@ -78,13 +78,13 @@ def test_the_extras_are_those_of_pyproject() -> None:
         assert names <= set(EXTRAS[extra]), extra
 
 
-def test_other_import_errors_are_left_alone() -> None:
+def test_other_import_errors_are_left_alone():
     with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught, needed_by("a test"):
         import no_such_package  # noqa: F401
     assert not isinstance(caught.value, FirstclickError)
 
 
-def test_a_missing_extra_is_an_import_error_and_one_of_ours() -> None:
+def test_a_missing_extra_is_an_import_error_and_one_of_ours():
     with pytest.raises(ImportError) as caught, needed_by("a test"):
         raise ModuleNotFoundError("No module named 'pandas._libs'", name="pandas._libs")
     assert isinstance(caught.value, MissingExtra)
@@ -127,7 +127,7 @@ AGAIN = PLAYED + " --overwrite"
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Seen]]:
+def bare(tmp_path_factory):
     """What was seen where no extra is installed, and the folder that all was done in."""
     folder = tmp_path_factory.mktemp("bare")
     for name in ("shop.db", "shop.model"):
@@ -136,35 +136,35 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Seen
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_names_the_extra_that_is_missing_in_one_line(bare, command) -> None:
+def test_a_command_names_the_extra_that_is_missing_in_one_line(bare, command):
     assert bare[1][command] == (2, "", f"error: {COMMANDS[command]}\n")
 
 
 @pytest.mark.parametrize("code", CODE)
-def test_python_names_the_extra_that_is_missing(bare, code) -> None:
+def test_python_names_the_extra_that_is_missing(bare, code):
     assert bare[1][code] == (0, f"MissingExtra {CODE[code]}\n", "")
 
 
 @pytest.mark.parametrize("command", WORKS)
-def test_commands_that_need_no_extra(bare, command) -> None:
+def test_commands_that_need_no_extra(bare, command):
     code, out, err = bare[1][command]
     assert code == 0
     assert "pip install" not in err
     assert out
 
 
-def test_rankers_and_simulations_need_no_extra(bare) -> None:
+def test_rankers_and_simulations_need_no_extra(bare):
     assert bare[1][RANKER] == (0, "1\n", "")
 
 
-def test_a_catalog_in_a_text_file_needs_no_extra(tmp_path) -> None:
+def test_a_catalog_in_a_text_file_needs_no_extra(tmp_path):
     (tmp_path / "items.csv").write_text("id,price\na,1\nb,2\nc,3,4\nd,5\n")
     read = "from firstclick.files.table import read_table; print(len(read_table('items.csv').columns[0]))"
     assert without(EVERYTHING, [read], tmp_path)[read] == (0, "3\n", "")
 
 
 @pytest.mark.parametrize("command", [PLAYED, AGAIN])
-def test_without_a_report_the_table_and_the_numbers_are_there(bare, command) -> None:
+def test_without_a_report_the_table_and_the_numbers_are_there(bare, command):
     folder, seen = bare
     assert seen[command].code == 0
     assert re.search(r"^random ", seen[command].out, re.M)
@@ -173,14 +173,14 @@ def test_without_a_report_the_table_and_the_numbers_are_there(bare, command) -> 
     assert sorted(path.name for path in (folder / "new").iterdir()) == ["results.csv", "results.json"]
 
 
-def test_a_report_of_other_results_does_not_stay(tmp_path) -> None:
+def test_a_report_of_other_results_does_not_stay(tmp_path):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "report.html").touch()
     assert without(["jinja2"], [AGAIN], tmp_path)[AGAIN].code == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["results.csv", "results.json"]
 
 
-def test_a_database_and_a_cluster_name_their_extras(tmp_path) -> None:
+def test_a_database_and_a_cluster_name_their_extras(tmp_path):
     stored = "firstclick keys list --store postgresql://host/shop"
     played = "firstclick compare --engine dask --out new"
     seen = without(["psycopg", "dask", "distributed"], [stored, played], tmp_path)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,13 +35,13 @@ DAMAGED = "damaged, or not a file of firstclick"
 
 
 @pytest.fixture
-def path(tmp_path) -> Path:
+def path(tmp_path):
     path = tmp_path / "box.npz"
     write_arrays(path, PAGE, ARRAYS)
     return path
 
 
-def refusal(path, expected="box 1") -> str:
+def refusal(path, expected="box 1"):
     with pytest.raises(InvalidInput) as caught:
         read_arrays(path, expected)
     return str(caught.value)
@@ -207,7 +206,7 @@ def test_the_file_can_be_opened_with_numpy_alone(path):
 def test_writers_of_one_file_do_not_disturb_each_other(tmp_path):
     failures = []
 
-    def save(number: int) -> None:
+    def save(number):
         try:
             for _ in range(20):
                 write_whole(tmp_path / "shared", bytes([number]) * 10_000)
@@ -243,7 +242,7 @@ write_whole(sys.argv[1], b"theirs")
 
 
 @contextmanager
-def another_writer(path) -> Iterator[subprocess.Popen]:
+def another_writer(path):
     """A process that has written a draft of the file, and stops there until it is told to go on."""
     command = [sys.executable, "-c", PAUSED, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
@@ -408,12 +407,12 @@ def test_what_is_no_path_is_refused(tmp_path, monkeypatch, use, path):
     assert os.listdir(tmp_path) == []
 
 
-def test_content_in_pieces_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_content_in_pieces_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "box"
     write_whole(path, (b"piece %d," % number for number in range(3)))
     assert path.read_bytes() == b"piece 0,piece 1,piece 2,"
 
-    def broken() -> Iterator[bytes]:
+    def broken():
         yield b"a" * 100_000
         raise WorkFailed("no more pieces")
 

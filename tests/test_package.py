@@ -11,7 +11,6 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from collections.abc import Iterator
 from email import message_from_bytes
 from pathlib import Path
 
@@ -27,7 +26,7 @@ needs_build_tools = pytest.mark.skipif(
 )
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+def run(*command, cwd, **environment):
     """Run a command that must succeed, without this checkout on its path, and return its stdout."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
@@ -37,22 +36,22 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-def pip_install(target: Path, *arguments: str | Path) -> None:
+def pip_install(target, *arguments):
     pip = (sys.executable, "-m", "pip", "--python", target / "bin" / "python", "--disable-pip-version-check")
     run(*pip, "install", "-q", *arguments, cwd=target)
 
 
-def new_venv(folder: Path) -> Path:
+def new_venv(folder):
     venv.create(folder, with_pip=False, symlinks=True)
     return folder
 
 
-def site_packages(folder: Path) -> Path:
+def site_packages(folder):
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     """The wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
@@ -61,7 +60,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_build_tools
-def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     expected = {
         path.relative_to(PACKAGE.parent).as_posix()
         for path in PACKAGE.rglob("*")
@@ -74,7 +73,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
 
 
 @needs_build_tools
-def test_the_wheel_states_what_pyproject_and_the_package_state(wheel: Path) -> None:
+def test_the_wheel_states_what_pyproject_and_the_package_state(wheel):
     import firstclick
 
     archive = zipfile.ZipFile(wheel)
@@ -91,7 +90,7 @@ def test_the_wheel_states_what_pyproject_and_the_package_state(wheel: Path) -> N
 
 @needs_build_tools
 @pytest.mark.long
-def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_works_outside_the_checkout(wheel, tmp_path):
     """The dependencies are lent by this environment through a .pth file; firstclick itself is the wheel's."""
     target = new_venv(tmp_path / "venv")
     pip_install(target, "--no-deps", "--no-index", wheel)
@@ -107,9 +106,7 @@ def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: P
 
 @needs_build_tools
 @pytest.mark.long
-def test_the_demo_runs_in_an_empty_environment_with_only_the_pinned_requirements(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_the_demo_runs_in_an_empty_environment_with_only_the_pinned_requirements(wheel, tmp_path):
     target = new_venv(tmp_path / "venv")
     pip_install(target, "--require-hashes", "-r", ROOT / "requirements" / "run.txt")
     pip_install(target, "--no-deps", "--no-index", wheel)
@@ -120,7 +117,7 @@ def test_the_demo_runs_in_an_empty_environment_with_only_the_pinned_requirements
     assert "<svg" in (out / "report.html").read_text(encoding="utf-8")
 
 
-def test_every_place_states_the_same_oldest_python() -> None:
+def test_every_place_states_the_same_oldest_python():
     oldest = PROJECT["requires-python"].removeprefix(">=")
     makefile = (ROOT / "Makefile").read_text()
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
@@ -157,7 +154,7 @@ def test_layers_pin_one_version_of_each_package():
     assert sorted(packages) == sorted(set(packages))
 
 
-def tracked_texts() -> Iterator[tuple[str, str]]:
+def tracked_texts():
     """Name and text of each file that git tracks, or would track once added."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -171,7 +168,7 @@ def tracked_texts() -> Iterator[tuple[str, str]]:
             yield name, path.read_bytes().decode("utf-8", errors="replace")
 
 
-def configured_index_hosts() -> set[str]:
+def configured_index_hosts():
     """The hosts of the package indexes that this machine's pip and uv are told to use."""
     settings = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True)
     variables = [value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_"))]
@@ -180,7 +177,7 @@ def configured_index_hosts() -> set[str]:
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a git checkout")
-def test_no_tracked_file_names_a_package_index_or_a_path_of_the_makers_machine() -> None:
+def test_no_tracked_file_names_a_package_index_or_a_path_of_the_makers_machine():
     # Brackets keep the patterns from finding themselves.
     hosts = [r"py[p]i\.org", r"python[h]osted\.org", *map(re.escape, configured_index_hosts())]
     forbidden = re.compile("|".join([*hosts, r"(?<![\w.~-])/(?:work|root)/"]), flags=re.IGNORECASE)

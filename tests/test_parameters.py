@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from firstclick import make_policy, make_world, param, policy_classes
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.parameters import Declared, Rule
+from firstclick.parameters import Declared
 from firstclick.policies.cascade_kl_ucb import CascadeKLUCB
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
@@ -33,7 +32,7 @@ class Kettle(Declared):
     drift: float = param(0.0, "any number at all")
 
 
-def message(make, *args, **kwargs) -> str:
+def message(make, *args, **kwargs):
     with pytest.raises(InvalidInput) as caught:
         make(*args, **kwargs)
     return str(caught.value)
@@ -235,7 +234,7 @@ def test_settings_and_defaults_name_every_parameter_in_order():
     assert CascadeLinUCB().settings == {"sigma": 1.0, "c": 1.0, "horizon": None, "theta_norm": 1.0}
 
 
-def every_rule() -> Iterator[tuple[str, str, Rule]]:
+def every_rule():
     for name, cls in policy_classes().items():
         for parameter, rule in cls.rules().items():
             yield name, parameter, rule

@@ -3,8 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +12,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path):
     shell = Shell(tmp_path)
     yield shell
     shell.close()
 
 
-def test_the_commands_run_in_order_and_answer_as_the_readme_says(shell: Shell) -> None:
+def test_the_commands_run_in_order_and_answer_as_the_readme_says(shell):
     token = ""
     answered = []
     for command in commands(README):
@@ -50,12 +48,12 @@ def test_the_commands_run_in_order_and_answer_as_the_readme_says(shell: Shell) -
     assert answered.count("firstclick") >= 2
 
 
-def without_times(table: str) -> list[list[str]]:
+def without_times(table):
     """The words of a table's lines without the last one, which is a time."""
     return [line.split()[:-1] for line in table.splitlines()]
 
 
-def test_it_is_short() -> None:
+def test_it_is_short():
     prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
     assert len(prose.split()) <= 600
     assert len(README.splitlines()) <= 150

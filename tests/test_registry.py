@@ -203,7 +203,7 @@ def cache_hits(policy):
 """
 
 
-def python(folder, *arguments, code=None) -> str:
+def python(folder, *arguments, code=None):
     """What Python prints, with the plug-ins in `folder` installed and a kernel cache of its own. Kernels that
     are compiled already are taken from the cache of the other tests."""
     cache = folder / "cache"

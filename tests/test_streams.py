@@ -11,7 +11,7 @@ from firstclick.errors import InvalidInput
 from firstclick.streams import stream, stream_key
 
 
-def first(*names) -> int:
+def first(*names):
     return int(stream(*names).integers(2**63))
 
 

@@ -1,7 +1,6 @@
 import io
 import json
 from datetime import date, datetime
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from firstclick.errors import FirstclickError, InvalidInput
 DRINKS = 'id,name,group,strong,sweet\ne1,Espresso,coffee,1,0\n007,"Tea, black",,0.5,-0.25\n'
 
 
-def written(folder: Path, content: str | bytes, name: str = "items.csv") -> Path:
+def written(folder, content, name="items.csv"):
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
@@ -88,7 +87,7 @@ def test_features_need_not_be(tmp_path):
     assert (read.feature_names, read.encoder().n_features) == ((), 0)
 
 
-def refusal(path: Path, **options) -> str:
+def refusal(path, **options):
     with pytest.raises(FirstclickError) as refused:
         read_catalog(path, **options)
     return str(refused.value)

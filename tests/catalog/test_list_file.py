@@ -1,7 +1,5 @@
 """A file that names items in an order."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -29,13 +27,13 @@ CATALOG = Catalog(["tea", "coffee", 7, "12", "id", "cocoa"])
         ("milk\nbeer\n", ["milk", "beer"]),
     ],
 )
-def test_ids_are_read_in_order_with_a_header_or_without(tmp_path: Path, text: str, items: list) -> None:
+def test_ids_are_read_in_order_with_a_header_or_without(tmp_path, text, items):
     file = tmp_path / "list.csv"
     file.write_text(text, encoding="utf-8")
     assert read_list(file, CATALOG) == items
 
 
-def test_a_parquet_file_has_a_column_of_ids(tmp_path: Path) -> None:
+def test_a_parquet_file_has_a_column_of_ids(tmp_path):
     file = tmp_path / "list.parquet"
     pl.DataFrame({"price": [1.5, 2.0], "product": ["cocoa", "tea"]}).write_parquet(file)
     assert read_list(file, CATALOG) == ["cocoa", "tea"]
@@ -44,13 +42,13 @@ def test_a_parquet_file_has_a_column_of_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "id\n", "id,price\n"])
-def test_a_file_that_names_nothing_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+def test_a_file_that_names_nothing_is_refused_with_its_name(tmp_path, text):
     file = tmp_path / "list.csv"
     file.write_text(text)
     with pytest.raises(InvalidInput, match=r"list\.csv"):
         read_list(file, Catalog(["tea", "coffee"]))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InvalidInput, match="list"):
         read_list(tmp_path / "list.csv", CATALOG)

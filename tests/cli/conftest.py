@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,17 +26,17 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty folder to be in, so that short names can be given as people give them."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys) -> Run:
+def run(folder, monkeypatch, capsys):
     """`run("bound", "--k", 4)`: what `firstclick bound --k 4` prints, and how it ends."""
 
-    def run(*arguments: object) -> Outcome:
+    def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["firstclick", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
             main()
@@ -46,7 +46,7 @@ def run(folder, monkeypatch, capsys) -> Run:
     return run
 
 
-def feedback() -> list[tuple[int, int, int]]:
+def feedback():
     """Who gave what to which: 14 users and 9 items with gaps in their numbers, values from 1 to 5."""
     draw = np.random.default_rng(5)
     return [
@@ -58,7 +58,7 @@ def feedback() -> list[tuple[int, int, int]]:
 
 
 @pytest.fixture
-def ratings(folder) -> Path:
+def ratings(folder):
     """ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
     rows = feedback()
     for name, separator, header in (
@@ -77,7 +77,7 @@ ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xt
 class Terminal:
     """`firstclick ...` in a process group of its own, with stderr on a terminal."""
 
-    def __init__(self, *arguments: object, cwd: Path, environment: dict[str, str]) -> None:
+    def __init__(self, *arguments, cwd, environment):
         self.master, slave = os.openpty()
         self.text = ""
         self.process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Terminal:
         os.close(slave)
         os.set_blocking(self.master, False)
 
-    def read_until(self, ready: Callable[[str], object], seconds: float = 60) -> None:
+    def read_until(self, ready, seconds=60):
         """Read until `ready(text)` or, where that never happens, until nobody holds the terminal open."""
         end = time.monotonic() + seconds
         while not ready(self.text):
@@ -104,11 +104,11 @@ class Terminal:
                 break
             self.text += more.decode()
 
-    def read_to_the_end(self, seconds: float = 60) -> None:
+    def read_to_the_end(self, seconds=60):
         self.read_until(lambda text: False, seconds)
         self.process.wait(seconds)
 
-    def screen(self) -> list[str]:
+    def screen(self):
         """The lines a person sees in the end."""
         lines, row = [""], 0
         for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", self.text):
@@ -125,11 +125,11 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(folder) -> Iterator[Callable[..., Terminal]]:
+def terminal(folder):
     """`terminal("demo")` starts it; whatever still runs after the test is ended."""
-    started: list[Terminal] = []
+    started = []
 
-    def start(*arguments: object, **environment: str) -> Terminal:
+    def start(*arguments, **environment):
         started.append(Terminal(*arguments, cwd=folder, environment=environment))
         return started[-1]
 

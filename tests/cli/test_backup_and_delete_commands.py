@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from firstclick.catalog.item import Item
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
 
 ITEMS = [Item("tea", "Tea"), Item("bun", "Bun"), Item("pie", "Pie")]
 
 
-def answer(service: Service, name: str) -> None:
+def answer(service, name):
     service.feedback(name, service.recommend(name).token, click=0)
 
 
 @pytest.fixture
-def store(folder: Path) -> Path:
+def store(folder):
     """A store with two models; no server has it open."""
     with open_service("shop.db") as service:
         for name in ("shop", "bakery"):
@@ -27,15 +27,15 @@ def store(folder: Path) -> Path:
     return folder / "shop.db"
 
 
-def files(folder: Path) -> set[str]:
+def files(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_copy_made_while_a_server_writes_is_the_store_at_one_moment(run, store: Path) -> None:
+def test_a_copy_made_while_a_server_writes_is_the_store_at_one_moment(run, store):
     done = threading.Event()
     with open_service("shop.db") as service:
 
-        def write() -> None:
+        def write():
             while not done.is_set():
                 answer(service, "shop")
 
@@ -66,7 +66,7 @@ def test_a_copy_made_while_a_server_writes_is_the_store_at_one_moment(run, store
         assert service.audit("shop").equal
 
 
-def test_a_copy_that_is_not_sound_is_not_there(run, store: Path) -> None:
+def test_a_copy_that_is_not_sound_is_not_there(run, store):
     connection = sqlite3.connect(store)
     connection.execute("DELETE FROM event WHERE model = 2 AND seq = 1")
     connection.commit()
@@ -87,7 +87,7 @@ def test_a_copy_that_is_not_sound_is_not_there(run, store: Path) -> None:
         ("nowhere/copy.db", [], "nowhere/copy.db cannot be written: No such file or directory"),
     ],
 )
-def test_backup_replaces_nothing_by_accident(run, store: Path, out: str, more: list[str], told: str) -> None:
+def test_backup_replaces_nothing_by_accident(run, store, out, more, told):
     Path("old.db").write_bytes(b"older")
     Path("open.db-wal").write_bytes(b"")
     Path("link.db").symlink_to("shop.db")
@@ -99,7 +99,7 @@ def test_backup_replaces_nothing_by_accident(run, store: Path, out: str, more: l
     assert Path("old.db").read_bytes() == b"older"
 
 
-def test_an_older_copy_is_replaced_if_that_is_said(run, store: Path) -> None:
+def test_an_older_copy_is_replaced_if_that_is_said(run, store):
     Path("copy.db").write_bytes(b"older")
     Path("copy.db").chmod(0o644)
     assert run("backup", "--store", "shop.db", "--out", "copy.db", "--overwrite").code == 0
@@ -107,7 +107,7 @@ def test_an_older_copy_is_replaced_if_that_is_said(run, store: Path) -> None:
     assert run("audit", "--store", "copy.db").code == 0
 
 
-def test_delete_wants_the_name_once_more(run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_wants_the_name_once_more(run, store, monkeypatch):
     done = run("delete", "shop", "--store", store)
     assert (done.code, done.err) == (
         2, "error: to delete 'shop' for good, repeat its name: say --yes-delete shop\n"
@@ -122,7 +122,7 @@ def test_delete_wants_the_name_once_more(run, store: Path, monkeypatch: pytest.M
         assert [model.name for model in there.models()] == ["bakery"]
 
 
-def test_delete_makes_no_store_and_knows_the_models(run, folder: Path) -> None:
+def test_delete_makes_no_store_and_knows_the_models(run, folder):
     assert "no store other.db" in run("delete", "shop", "--store", "other.db", "--yes-delete", "shop").err
     assert files(folder) == set()
     with open_service("shop.db") as service:

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -21,7 +20,7 @@ CSV = (*FILE, "ratings.csv", "--header")
 
 
 @pytest.fixture
-def files(ratings) -> Path:
+def files(ratings):
     """Every file that is mentioned below."""
     features = np.random.default_rng(3).random((16, 2))
     np.save("short.npy", features[:5])
@@ -258,7 +257,7 @@ OTHERS = [
 ]
 
 
-def refused(run, files, arguments, pattern) -> None:
+def refused(run, files, arguments, pattern):
     before = sorted(files.rglob("*"))
     seen = run(*arguments)
     assert seen.code == 2

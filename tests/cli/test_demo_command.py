@@ -14,7 +14,7 @@ SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
 
 
 @pytest.fixture
-def few(monkeypatch) -> None:
+def few(monkeypatch):
     """Two policies instead of all: what is tested here does not depend on which."""
     monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "POLICIES", ("random", "cascade-ts"))
     monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "DEFAULT_POLICY", "cascade-ts")

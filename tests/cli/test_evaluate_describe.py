@@ -12,14 +12,14 @@ CSV = "ranking,pos,who\ntea|milk|jam,1,q1\nmilk|tea|jam,3,q2\njam|tea|milk,,q1\n
 
 
 @pytest.fixture
-def clicks(folder: Path) -> Path:
+def clicks(folder):
     path = folder / "clicks.csv"
     path.write_text(CSV)
     return path
 
 
 @pytest.fixture
-def shop(folder: Path) -> Path:
+def shop(folder):
     with open_service("shop.db") as service:
         items = [Item("tea"), Item("bun"), Item(7), Item("pie")]
         service.create("shop", policy="random", k=2, items=items, seed=4)
@@ -29,7 +29,7 @@ def shop(folder: Path) -> Path:
     return folder / "shop.db"
 
 
-def test_a_file_is_described_in_words(run, clicks: Path) -> None:
+def test_a_file_is_described_in_words(run, clicks):
     done = run("evaluate", "describe", clicks, "--column", "click=pos", "--column", "segment=who")
     assert done.code == 0
     assert done.out.startswith("clicks.csv: 3 slates of up to 3 of 3 items\n")
@@ -38,7 +38,7 @@ def test_a_file_is_described_in_words(run, clicks: Path) -> None:
     assert "What can be evaluated\n" in done.out
 
 
-def test_json_and_a_page(run, clicks: Path, folder: Path) -> None:
+def test_json_and_a_page(run, clicks, folder):
     done = run("evaluate", "describe", clicks, "--column", "click=pos", "--json", "--page", "log.html")
     told = json.loads(done.out)
     assert (told["slates"], told["clicks"], told["distinct_slates"]) == (3, 2, 3)
@@ -56,7 +56,7 @@ def test_json_and_a_page(run, clicks: Path, folder: Path) -> None:
     assert seen.err == "error: --page no/log.html: there is no folder no\n"
 
 
-def test_a_model_in_a_store_is_described(run, shop: Path, folder: Path) -> None:
+def test_a_model_in_a_store_is_described(run, shop, folder):
     done = run("evaluate", "describe", shop, "--model", "shop")
     assert done.out.startswith("shop: 3 slates of up to 2 of 4 items\n")
     assert "firstclick evaluate propensities shop --store STORE --out slates.parquet" in " ".join(
@@ -93,9 +93,7 @@ def test_a_model_in_a_store_is_described(run, shop: Path, folder: Path) -> None:
         (["other.csv"], "other.csv has neither a column of slates"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_in_a_sentence(
-    run, shop: Path, clicks: Path, arguments: list[str], problem: str
-) -> None:
+def test_mistakes_are_told_in_a_sentence(run, shop, clicks, arguments, problem):
     Path("empty.csv").write_text("")
     Path("flag.csv").write_text("items,click\na|b|c,0\nb|c|a,1\n")
     Path("other.csv").write_text("a,b\n1,2\n")

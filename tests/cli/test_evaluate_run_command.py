@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ BEST = "list:tea,coffee"
 Row = dict[str, Any]
 
 
-def rows(n: int = 1200, seed: int = 1) -> list[Row]:
+def rows(n=1200, seed=1):
     """Slates of 2 of 4 items: cocoa and milk by hand, and 60 % uniform ones."""
     draw = np.random.default_rng(seed)
     slates = list(permutations(range(4), 2))
@@ -39,11 +38,11 @@ def rows(n: int = 1200, seed: int = 1) -> list[Row]:
     return found
 
 
-def write(found: list[Row], name: str = "log.jsonl") -> None:
+def write(found, name="log.jsonl"):
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in found))
 
 
-def changed(change: Callable[[int, Row], Row]) -> list[Row]:
+def changed(change):
     return [row | change(number, row) for number, row in enumerate(rows())]
 
 

@@ -1,7 +1,6 @@
 """`firstclick fork`, and what `log` and `audit` tell of a fork."""
 
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +14,7 @@ ITEMS = [Item(name, features=[price]) for name, price in (("tea", 2.5), ("bun", 
 
 
 @pytest.fixture
-def shop(folder: Path) -> Path:
+def shop(folder):
     """A store with a model that learns from features; no server has it open."""
     with open_service("shop.db") as service:
         service.create("shop", policy="cascade-lin-ts", k=3, items=ITEMS, seed=4)
@@ -27,7 +26,7 @@ def shop(folder: Path) -> Path:
     return folder / "shop.db"
 
 
-def test_a_fork_says_what_it_is_and_whose_its_slates_are(run, shop: Path) -> None:
+def test_a_fork_says_what_it_is_and_whose_its_slates_are(run, shop):
     before = run("log", "shop", "--store", shop).out.splitlines()
     done = run("fork", "shop", "--policy", "cascade-ts", "--as", "shop2", "--store", shop)
     assert (done.code, done.out) == (0, "")
@@ -59,14 +58,14 @@ def test_a_fork_says_what_it_is_and_whose_its_slates_are(run, shop: Path) -> Non
     assert whose == [None, *["shop"] * 5, None]
 
 
-def test_relearn_is_a_fork_with_the_policy_that_it_has(run, shop: Path) -> None:
+def test_relearn_is_a_fork_with_the_policy_that_it_has(run, shop):
     done = run("relearn", "shop", "--name", "again", "--store", shop)
     assert done.err == "again: a new model of cascade-lin-ts with the 6 events of shop\n"
     told = run("audit", "--store", shop).out
     assert len({line.split("SHA-256 ")[1] for line in told.splitlines() if "SHA-256" in line}) == 1
 
 
-def test_mistakes_are_one_line(run, shop: Path) -> None:
+def test_mistakes_are_one_line(run, shop):
     for words, sentence in (
         (["fork", "shop", "--policy", "bubble-rank", "--as", "b"], "these can: c3-ucb, cascade-kl-ucb, casc"),
         (["fork", "shop", "--policy", "cascade-ts", "--as", "shop"], "'shop' is taken by another model"),
@@ -83,13 +82,13 @@ def test_mistakes_are_one_line(run, shop: Path) -> None:
         assert sentence in done.err
 
 
-def test_a_server_that_has_the_store_can_be_asked(run, shop: Path) -> None:
+def test_a_server_that_has_the_store_can_be_asked(run, shop):
     with open_service("shop.db"):
         done = run("fork", "shop", "--policy", "cascade-ts", "--as", "shop2", "--store", shop)
     assert done.code == 2
     assert done.err.endswith("; or have a running server do it: POST /v1/models/shop/fork\n")
 
 
-def test_the_help_names_the_policies_that_cannot() -> None:
+def test_the_help_names_the_policies_that_cannot():
     cannot = sorted(name for name, known in policy_classes().items() if not known.learns_from_others)
     assert f"shuffled itself: {', '.join(cannot)};" in " ".join(str(fork.__doc__).split())

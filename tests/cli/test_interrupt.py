@@ -33,7 +33,7 @@ ENDLESS = (
 INTERRUPTED = "error: interrupted; nothing was written"
 
 
-def interrupt(program) -> None:
+def interrupt(program):
     """Ctrl-C, as a terminal sends it to everybody in the foreground."""
     os.killpg(program.process.pid, signal.SIGINT)
     # The terminal has no reader's end as long as any process of the program is left.
@@ -129,7 +129,7 @@ def test_ctrl_c_while_playing(terminal, folder, jobs):
     assert list(folder.iterdir()) == []
 
 
-def killed(program) -> None:
+def killed(program):
     """kill -9, which nobody can answer; and then nobody is left within seconds."""
     program.process.kill()
     try:

@@ -21,7 +21,7 @@ FIGURES = ("figure-1", "figure-2", "sweep-sigma", "sweep-c")
 
 
 @pytest.fixture(scope="session")
-def movielens_files(tmp_path_factory) -> Path:
+def movielens_files(tmp_path_factory):
     """A folder like ml-1m, made up: ids with gaps, 270 of 290 movies in Adventure, a long tail."""
     folder = tmp_path_factory.mktemp("made-up") / "ml-1m"
     folder.mkdir()
@@ -42,12 +42,12 @@ def movielens_files(tmp_path_factory) -> Path:
     return folder
 
 
-def arguments(data: object, out: object, **changed: object) -> list[object]:
+def arguments(data, out, **changed):
     given = {"dataset": "movielens", "data": data, "out": out, "steps": 60, "runs": 2, "jobs": 1} | changed
     return ["reproduce", *(part for name, value in given.items() for part in (f"--{name}", value))]
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     """Every file but the log of speeds."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -57,7 +57,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
-def whole(movielens_files, tmp_path_factory) -> Path:
+def whole(movielens_files, tmp_path_factory):
     """The folder of an undisturbed reproduction."""
     out = tmp_path_factory.mktemp("whole") / "out"
     done = start(*arguments(movielens_files, out)).communicate(timeout=300)
@@ -75,7 +75,7 @@ if __name__ == "__main__":
 """
 
 
-def start(*given: object, **options: object) -> subprocess.Popen[str]:
+def start(*given, **options):
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, given)],
@@ -267,7 +267,7 @@ runs     = 2
 
 
 @pytest.fixture
-def films(folder) -> Path:
+def films(folder):
     draw = np.random.default_rng(3)
     rows = [
         f"c{user},f{film},{draw.integers(1, 6)}"

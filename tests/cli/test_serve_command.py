@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -32,7 +30,7 @@ ice,Ice,ices,1,0
 class Running:
     """A server process; `err` is what it said until it was ready."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process):
         self.process = process
         self.err = ""
         assert process.stderr is not None
@@ -46,7 +44,7 @@ class Running:
         # From now on it answers Ctrl-C by closing in order.
         assert self.call("/health/live")
 
-    def call(self, path: str, body: object = None) -> Any:
+    def call(self, path, body=None):
         request = urllib.request.Request(
             self.address + path,
             None if body is None else json.dumps(body).encode(),
@@ -57,7 +55,7 @@ class Running:
 
 
 @contextmanager
-def serving(*words: str, env: dict[str, str] | None = None) -> Iterator[Running]:
+def serving(*words, env=None):
     process = subprocess.Popen(
         [sys.executable, "-m", "firstclick", "serve", "--port", "0", *words],
         stderr=subprocess.PIPE,
@@ -73,7 +71,7 @@ def serving(*words: str, env: dict[str, str] | None = None) -> Iterator[Running]
     assert process.returncode == 0
 
 
-def test_a_newcomers_path(folder: Path) -> None:
+def test_a_newcomers_path(folder):
     Path("items.csv").write_text(CATALOG)
     words = ("--catalog", "items.csv", "--policy", "cascade-lin-ts", "--k", "3", "--store", "shop.db")
     with serving(*words) as server:
@@ -108,17 +106,17 @@ def test_a_newcomers_path(folder: Path) -> None:
         ("segment-lin-ts:segments=1", {"context": [0]}),
     ],
 )
-def test_the_call_that_is_printed_says_what_a_policy_wants_to_know(policy, said) -> None:
+def test_the_call_that_is_printed_says_what_a_policy_wants_to_know(policy, said):
     model = SimpleNamespace(engine=SimpleNamespace(policy=make_policy(policy)))
     assert json.loads(first_request(SimpleNamespace(model=lambda name: model), "shop")) == said
 
 
-def test_a_model_that_is_broken_does_not_keep_the_server_from_starting(tmp_path: Path) -> None:
+def test_a_model_that_is_broken_does_not_keep_the_server_from_starting(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         assert first_request(service, "broken or gone") == "{}"
 
 
-def test_what_becomes_of_columns_and_a_catalog_without_features_are_told(run, folder: Path) -> None:
+def test_what_becomes_of_columns_and_a_catalog_without_features_are_told(run, folder):
     Path("items.csv").write_text("id,price,sale,unit\na,400,0,kg\nb,20,1,kg\nc,300,1,kg\n")
     with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts") as server:
         assert "catalog: 3 items, 4 columns -> 2 features (1 number, 1 yes/no); left out: unit" in server.err
@@ -131,7 +129,7 @@ def test_what_becomes_of_columns_and_a_catalog_without_features_are_told(run, fo
 
 
 @pytest.mark.long
-def test_the_default_takes_columns_of_any_size_and_a_catalog_without_features(folder: Path) -> None:
+def test_the_default_takes_columns_of_any_size_and_a_catalog_without_features(folder):
     Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
     Path("bare.csv").write_text("id,name\na,A\nb,B\nc,C\n")
     for catalog, n_features in (("items.csv", 2), ("bare.csv", 0)):
@@ -144,7 +142,7 @@ def test_the_default_takes_columns_of_any_size_and_a_catalog_without_features(fo
             assert server.call("/v1/models/default/feedback", feedback)["status"] == "accepted"
 
 
-def test_the_demo_learns_while_one_watches(folder: Path) -> None:
+def test_the_demo_learns_while_one_watches(folder):
     with serving("--demo") as server:
         while (told := server.call("/v1/models/cafe"))["slates"] < 60:
             pass
@@ -152,9 +150,7 @@ def test_the_demo_learns_while_one_watches(folder: Path) -> None:
     assert list(folder.iterdir()) == []  # the demo leaves nothing behind
 
 
-def test_settings_come_from_flags_environment_and_file(
-    run, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_come_from_flags_environment_and_file(run, folder, monkeypatch):
     Path("serve.toml").write_text('k = 4\nport = 1234\nname = "menu"\n')
     monkeypatch.setenv("FIRSTCLICK_PORT", "2345")
     monkeypatch.setenv("FIRSTCLICK_STORE", "postgresql://me:secret@host/db")
@@ -184,7 +180,7 @@ def test_settings_come_from_flags_environment_and_file(
         (["--durability", "maybe"], "one of full, relaxed"),
     ],
 )
-def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str], sentence: str) -> None:
+def test_mistakes_are_one_line_and_no_server(run, folder, words, sentence):
     Path("items.csv").write_text(CATALOG)
     Path("bad.csv").write_text("name,x\na,1\n")
     done = run("serve", *words)
@@ -193,7 +189,7 @@ def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str]
     assert sentence in done.err
 
 
-def test_a_server_that_may_not_be_reached_makes_no_model(run, folder: Path) -> None:
+def test_a_server_that_may_not_be_reached_makes_no_model(run, folder):
     Path("items.csv").write_text(CATALOG)
     for words in (["--host", "0.0.0.0"], ["--behind-proxy"]):
         done = run("serve", "--catalog", "items.csv", "--store", "shop.db", "--port", 0, *words)
@@ -203,7 +199,7 @@ def test_a_server_that_may_not_be_reached_makes_no_model(run, folder: Path) -> N
         assert list(service.names()) == []
 
 
-def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) -> None:
+def test_another_policy_for_a_model_that_is_there_is_refused(run, folder):
     Path("items.csv").write_text(CATALOG)
     with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts"):
         done = run("serve", "--catalog", "items.csv", "--port", 0)

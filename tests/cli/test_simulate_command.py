@@ -27,7 +27,7 @@ DAT = (*FILE, "--interactions", "ratings.dat", "--value-column", 2, "--above", 3
 OUR_FILES = ["regret.png", "regret.svg", "report.html", "results.csv", "results.json"]
 
 
-def timeless(out: str) -> dict:
+def timeless(out):
     """The JSON without what a clock measured."""
     page = json.loads(out)
     for result in page["results"]:
@@ -35,7 +35,7 @@ def timeless(out: str) -> dict:
     return page
 
 
-def held(folder) -> list[str]:
+def held(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -366,7 +366,7 @@ def test_a_world_too_large_for_the_machine_is_one_line(run, monkeypatch):
     assert seen.err == "error: out of memory: Unable to allocate 7.28 TiB\n"
 
 
-def examples(text: str) -> list[list[str]]:
+def examples(text):
     """The commands in a help text, as a shell would read them."""
     joined = text.replace("\\\n", " ")
     return [shlex.split(line) for line in joined.splitlines() if line.strip().startswith("firstclick ")]

@@ -14,7 +14,7 @@ ITEMS = [Item("tea", "Tea", "drinks"), Item("bun", "Bun <b>", "bakes"), Item(7, 
 
 
 @pytest.fixture
-def shop(folder: Path) -> Path:
+def shop(folder):
     """A store with one model, some feedback and a snapshot; no server has it open."""
     with open_service("shop.db") as service:
         service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=4)
@@ -25,7 +25,7 @@ def shop(folder: Path) -> Path:
     return folder / "shop.db"
 
 
-def test_audit_says_equal_and_notices_a_changed_log(run, shop: Path) -> None:
+def test_audit_says_equal_and_notices_a_changed_log(run, shop):
     done = run("audit", "--store", shop)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("shop: equal (1 snapshot), 5 events, SHA-256 ")
@@ -45,7 +45,7 @@ def test_audit_says_equal_and_notices_a_changed_log(run, shop: Path) -> None:
     assert done.err.count("\n") == 1
 
 
-def _tamper(shop: Path, sql: str) -> None:
+def _tamper(shop, sql):
     import sqlite3
 
     connection = sqlite3.connect(shop)
@@ -54,7 +54,7 @@ def _tamper(shop: Path, sql: str) -> None:
     connection.close()
 
 
-def test_log_prints_events_and_writes_them(run, shop: Path) -> None:
+def test_log_prints_events_and_writes_them(run, shop):
     lines = [json.loads(line) for line in run("log", "shop", "--store", shop).out.splitlines()]
     assert [line["kind"] for line in lines] == ["created", *["feedback"] * 3, "items-withdrawn"]
     assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5]
@@ -74,7 +74,7 @@ def test_log_prints_events_and_writes_them(run, shop: Path) -> None:
     assert json.loads(table[0]["change"])["policy"] == "cascade-ts"
 
 
-def test_a_model_goes_to_another_store(run, shop: Path) -> None:
+def test_a_model_goes_to_another_store(run, shop):
     assert run("export", "shop", "--store", shop, "--out", "shop.model").code == 0
     done = run("import", "shop.model", "--store", "other.db")
     assert (done.code, done.err) == (0, "note: other.db is a new store\nshop: 5 events are in other.db\n")
@@ -89,7 +89,7 @@ def test_a_model_goes_to_another_store(run, shop: Path) -> None:
     assert run("import", "shop.model", "--store", "other.db", "--name", "twin").code == 0
 
 
-def test_keys_are_made_listed_and_revoked(run, shop: Path) -> None:
+def test_keys_are_made_listed_and_revoked(run, shop):
     done = run("keys", "create", "web", "--store", shop)
     assert (done.code, done.out) == (2, "")
     assert "say --role admin" in done.err
@@ -107,7 +107,7 @@ def test_keys_are_made_listed_and_revoked(run, shop: Path) -> None:
     assert run("keys", "revoke", "--id", 99, "--store", shop).code == 2
 
 
-def test_a_key_for_a_page_may_name_its_model(run, shop: Path) -> None:
+def test_a_key_for_a_page_may_name_its_model(run, shop):
     run("keys", "create", "me", "--role", "admin", "--store", shop)
     made = run("keys", "create", "web", "--role", "page", "--model", "shop", "--store", shop)
     assert (made.code, "key 2 (page of shop) for web" in made.err) == (0, True)
@@ -123,7 +123,7 @@ def test_a_key_for_a_page_may_name_its_model(run, shop: Path) -> None:
     assert "page of shop" in run("keys", "list", "--store", shop).out
 
 
-def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -> None:
+def test_reading_works_beside_a_server_and_writing_is_refused(run, shop):
     with open_service(str(shop)) as service:
         service.feedback("shop", service.recommend("shop").token, None)
         assert "6 events" in run("audit", "--store", shop).out
@@ -155,7 +155,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["audit", "--store", "mysql://x"], "a store is a file"),
     ],
 )
-def test_mistakes_are_one_line(run, shop: Path, words: list[str], sentence: str) -> None:
+def test_mistakes_are_one_line(run, shop, words, sentence):
     if "--store" not in words:
         words = [*words, "--store", str(shop)]
     done = run(*words)
@@ -165,12 +165,12 @@ def test_mistakes_are_one_line(run, shop: Path, words: list[str], sentence: str)
     assert sentence in done.err
 
 
-def test_an_empty_store_is_sound(run, folder: Path) -> None:
+def test_an_empty_store_is_sound(run, folder):
     open_store("empty.db").close()
     assert run("audit", "--store", "empty.db").out == "storage: sound\n"
 
 
-def test_old_events_go_to_an_archive_and_both_are_audited(run, shop: Path) -> None:
+def test_old_events_go_to_an_archive_and_both_are_audited(run, shop):
     before = run("audit", "--store", shop).out
     digest = before.split("SHA-256 ")[1].split()[0]
     to_file = ("archive", "shop", "--store", shop, "--before", 4, "--out", "old.archive")
@@ -218,7 +218,7 @@ def test_old_events_go_to_an_archive_and_both_are_audited(run, shop: Path) -> No
     assert "the file was changed or damaged" in spoilt.err
 
 
-def test_an_archive_needs_the_sqlite_file_for_itself(run, shop: Path) -> None:
+def test_an_archive_needs_the_sqlite_file_for_itself(run, shop):
     with open_service(str(shop)):
         done = run("archive", "shop", "--store", shop, "--before", 4, "--out", "old.archive")
     assert done.code == 2

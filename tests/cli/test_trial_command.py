@@ -1,21 +1,19 @@
 """`firstclick trial`: start, look, change and stop, in a store and through a running server."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from firstclick.catalog.item import Item
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 
 ITEMS = [Item("tea"), Item("bun"), Item(7), Item("pie"), Item("cake")]
 
 
 @pytest.fixture
-def shop(folder: Path) -> Path:
+def shop(folder):
     """A store with a model that has a list; no server has it open."""
     with open_service("shop.db") as service:
         service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=4, baseline=["pie", 7, "tea"])
@@ -24,18 +22,18 @@ def shop(folder: Path) -> Path:
 
 
 @pytest.fixture
-def live(shop: Path) -> Iterator[tuple[Service, str]]:
+def live(shop):
     with open_service(str(shop)) as service, Server(service, Settings(port=0)) as server:
         yield service, server.address
 
 
-def pages(service: Service, n: int = 40) -> None:
+def pages(service, n=40):
     for number in range(n):
         slate = service.recommend("shop", unit=f"u{number % 9}" if number % 4 else None)
         service.feedback("shop", slate, 0 if number % 3 else None)
 
 
-def test_a_trial_from_start_to_end_in_a_store(run, shop: Path) -> None:
+def test_a_trial_from_start_to_end_in_a_store(run, shop):
     done = run("trial", "start", "shop", "--store", shop)
     assert (done.code, done.out) == (0, "")
     assert done.err.splitlines()[0] == "shop: the trial starts with event 2: policy 0.9, baseline 0.1"
@@ -59,7 +57,7 @@ def test_a_trial_from_start_to_end_in_a_store(run, shop: Path) -> None:
     )
 
 
-def test_a_trial_from_start_to_end_through_a_server(run, live: tuple[Service, str], shop: Path) -> None:
+def test_a_trial_from_start_to_end_through_a_server(run, live, shop):
     service, url = live
     done = run("trial", "start", "shop", "--arm", "policy=0.5", "--arm", "baseline=0.2", "--server", url)
     assert done.code == 2
@@ -107,7 +105,7 @@ def test_a_trial_from_start_to_end_through_a_server(run, live: tuple[Service, st
         (["stop", "shop", "--show", "both"], "show"),
     ],
 )
-def test_mistakes_are_one_line(run, shop: Path, words: list[str], sentence: str) -> None:
+def test_mistakes_are_one_line(run, shop, words, sentence):
     done = run("trial", *words, "--store", shop)
     assert (done.code, done.out) == (2, "")
     assert sentence in " ".join(done.err.split())

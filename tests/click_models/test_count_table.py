@@ -14,7 +14,7 @@ def test_counts_give_the_same_fit_as_the_slates_they_were_counted_from(tmp_path)
     slates, segments = shuffled_slates(generator, 5000, 6, 4), generator.integers(0, 2, 5000)
     attraction = np.array([np.linspace(0.1, 0.6, 6), np.linspace(0.5, 0.05, 6)])
     clicks = position_clicks(generator, attraction[segments[:, None], slates], np.array([1, 0.6, 0.5, 0.2]))
-    counts: dict[tuple[int, int, int], list[int]] = {}
+    counts = {}
     for slate, clicked, segment in zip(slates, clicks, segments, strict=True):
         for position in range(4):
             one = counts.setdefault((segment, slate[position], position + 1), [0, 0])

@@ -4,10 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -33,43 +30,43 @@ ACCEPTED = httpx.Response(201, json={"status": "accepted", "seq": 9})
 class Waits:
     """A clock that only moves by waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
-        self.pauses: list[float] = []
+        self.pauses = []
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
         self.pauses.append(seconds)
 
-    async def async_sleep(self, seconds: float) -> None:
+    async def async_sleep(self, seconds):
         self.sleep(seconds)
 
 
 class Awaited:
     """An AsyncClient whose methods are awaited for us, so that one test can ask both kinds."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args, **kwargs):
         self._runner = asyncio.Runner()
         self._client = AsyncClient(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name):
         return lambda *args, **kwargs: self._runner.run(getattr(self._client, name)(*args, **kwargs))
 
-    def __enter__(self) -> "Awaited":
+    def __enter__(self):
         self._runner.run(self._client.__aenter__())
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         self._runner.run(self._client.__aexit__(None, None, None))
         self._runner.close()
 
 
 @pytest.fixture(params=["Client", "AsyncClient"])
-def kind(request: pytest.FixtureRequest) -> str:
+def kind(request):
     return str(request.param)
 
 
-def connected(kind: str, address: str, model: str | None = "shop", **how: Any) -> Any:
+def connected(kind, address, model="shop", **how):
     """A client of either kind."""
     return (Client if kind == "Client" else Awaited)(address, model=model, **how)
 
@@ -77,13 +74,13 @@ def connected(kind: str, address: str, model: str | None = "shop", **how: Any) -
 class Script:
     """Answers in their order, the last one for ever; an exception is raised instead of answering."""
 
-    def __init__(self, *answers: httpx.Response | Exception, seconds_each: float = 0.0) -> None:
+    def __init__(self, *answers, seconds_each=0.0):
         self.answers = list(answers)
-        self.asked: list[httpx.Request] = []
+        self.asked = []
         self.waits = Waits()
         self._seconds_each = seconds_each
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
+    def __call__(self, request):
         self.asked.append(request)
         self.waits.now += self._seconds_each
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
@@ -92,10 +89,10 @@ class Script:
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
     @property
-    def bodies(self) -> list[Any]:
+    def bodies(self):
         return [json.loads(request.content) for request in self.asked]
 
-    def client(self, kind: str, *, chance: float = 1.0, attempts: int = 8, seconds: float = 30.0) -> Any:
+    def client(self, kind, *, chance=1.0, attempts=8, seconds=30.0):
         waits = self.waits
         patience = Patience(
             attempts=attempts, seconds=seconds, clock=lambda: waits.now, chance=lambda: chance
@@ -110,7 +107,7 @@ class Script:
         )
 
 
-def refused(code: int, status: str, **headers: str) -> httpx.Response:
+def refused(code, status, **headers):
     body = {"error": {"status": status, "message": f"the sentence of {status}"}}
     return httpx.Response(code, json=body, headers=headers)
 
@@ -118,7 +115,7 @@ def refused(code: int, status: str, **headers: str) -> httpx.Response:
 # With a real server
 
 
-def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
+def test_everything_that_a_client_can_do(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         shown = shop.recommend(k=2, candidates=["tea", 7, "cake"], exclude=["cake"], pinned={1: "espresso"})
         assert isinstance(shown, ServedSlate)
@@ -169,7 +166,7 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
             shop.create(policy="cascade-lin-ts", k=1, items=ITEMS)
 
 
-def test_a_list_and_a_trial(kind: str, tmp_path: Path) -> None:
+def test_a_list_and_a_trial(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         with pytest.raises(errors.Malformed, match="arms have 'baseline', and model 'shop' has none"):
             shop.start_trial()
@@ -200,7 +197,7 @@ def test_a_list_and_a_trial(kind: str, tmp_path: Path) -> None:
         assert shop.remove_baseline() == 14
 
 
-def test_a_model_is_created_and_listed(kind: str, tmp_path: Path) -> None:
+def test_a_model_is_created_and_listed(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address, model="bar") as bar:
         assert bar.create(policy="random", k=1, items=[Item(1), Item("two")], seed=3)["seed"] == 3
         assert [one["name"] for one in bar.models()] == ["bar", "shop"]
@@ -210,7 +207,7 @@ def test_a_model_is_created_and_listed(kind: str, tmp_path: Path) -> None:
 class CuttingProxy:
     """Hands requests on to a server, and cuts the connection in place of the first `n` answers."""
 
-    def __init__(self, server: str, n: int) -> None:
+    def __init__(self, server, n):
         self._server = httpx.URL(server)
         self._to_cut = n
         self.n_connections = 0
@@ -220,7 +217,7 @@ class CuttingProxy:
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         while True:
             try:
                 client, _ = self._listener.accept()
@@ -230,7 +227,7 @@ class CuttingProxy:
             self._threads.append(threading.Thread(target=self._relay, args=(client,)))
             self._threads[-1].start()
 
-    def _relay(self, client: socket.socket) -> None:
+    def _relay(self, client):
         with client, socket.create_connection((self._server.host, self._server.port or 80)) as server:
             while request := _whole(client):
                 self.n_requests += 1
@@ -241,14 +238,14 @@ class CuttingProxy:
                     return
                 client.sendall(answer)
 
-    def close(self) -> None:
+    def close(self):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
             thread.join()
 
 
-def _whole(source: socket.socket) -> bytes:
+def _whole(source):
     """A request or an answer with its body; nothing when the other side has closed."""
     heard = b""
     while True:
@@ -263,7 +260,7 @@ def _whole(source: socket.socket) -> bytes:
 
 
 @contextmanager
-def cut(folder: Path, n: int) -> Iterator[CuttingProxy]:
+def cut(folder, n):
     with a_server(folder) as server:
         proxy = CuttingProxy(server.address, n)
         try:
@@ -272,7 +269,7 @@ def cut(folder: Path, n: int) -> Iterator[CuttingProxy]:
             proxy.close()
 
 
-def test_feedback_whose_answer_was_lost_is_sent_again_and_counted_once(kind: str, tmp_path: Path) -> None:
+def test_feedback_whose_answer_was_lost_is_sent_again_and_counted_once(kind, tmp_path):
     with cut(tmp_path, 0) as proxy, connected(kind, proxy.address, sleep=_no_sleep(kind)) as shop:
         shown = shop.recommend()
         proxy._to_cut = 2
@@ -283,14 +280,14 @@ def test_feedback_whose_answer_was_lost_is_sent_again_and_counted_once(kind: str
         assert (told["slates"], told["clicks"], told["seq"]) == (1, 1, 2)
 
 
-def test_one_connection_serves_many_calls(kind: str, tmp_path: Path) -> None:
+def test_one_connection_serves_many_calls(kind, tmp_path):
     with cut(tmp_path, 0) as proxy, connected(kind, proxy.address) as shop:
         for _ in range(5):
             shop.feedback(shop.recommend(), click=None)
         assert (proxy.n_connections, proxy.n_requests) == (1, 10)
 
 
-def _no_sleep(kind: str) -> Any:
+def _no_sleep(kind):
     waits = Waits()
     return waits.sleep if kind == "Client" else waits.async_sleep
 
@@ -298,7 +295,7 @@ def _no_sleep(kind: str) -> Any:
 # The rules
 
 
-def test_the_same_token_is_sent_again_after_whatever_leaves_it_open(kind: str) -> None:
+def test_the_same_token_is_sent_again_after_whatever_leaves_it_open(kind):
     script = Script(
         httpx.ConnectError("refused"),
         httpx.ReadTimeout("slow"),
@@ -315,7 +312,7 @@ def test_the_same_token_is_sent_again_after_whatever_leaves_it_open(kind: str) -
     assert {request.headers["authorization"] for request in script.asked} == {"Bearer fc_secret"}
 
 
-def test_pauses_grow_up_to_a_limit_and_are_not_all_the_same(kind: str) -> None:
+def test_pauses_grow_up_to_a_limit_and_are_not_all_the_same(kind):
     longest, shortest = [
         Script(*[refused(503, "unavailable")] * 8, ACCEPTED) for _ in range(2)
     ]  # fmt: skip
@@ -327,7 +324,7 @@ def test_pauses_grow_up_to_a_limit_and_are_not_all_the_same(kind: str) -> None:
 
 
 @pytest.mark.parametrize("code", [429, 503])
-def test_retry_after_is_waited_for(kind: str, code: int) -> None:
+def test_retry_after_is_waited_for(kind, code):
     status = "overloaded" if code == 429 else "unavailable"
     script = Script(refused(code, status, **{"Retry-After": "7"}), ACCEPTED)
     with script.client(kind) as shop:
@@ -336,7 +333,7 @@ def test_retry_after_is_waited_for(kind: str, code: int) -> None:
     assert 7 < pause < 7.2
 
 
-def test_a_time_to_wait_beyond_patience_is_not_waited_for(kind: str) -> None:
+def test_a_time_to_wait_beyond_patience_is_not_waited_for(kind):
     script = Script(refused(429, "overloaded", **{"Retry-After": "31"}), ACCEPTED)
     with script.client(kind) as shop, pytest.raises(Overloaded, match="the sentence of overloaded") as found:
         shop.feedback("token", None)
@@ -344,14 +341,14 @@ def test_a_time_to_wait_beyond_patience_is_not_waited_for(kind: str) -> None:
     assert script.waits.pauses == []
 
 
-def test_a_date_in_retry_after_is_left_to_our_own_pauses(kind: str) -> None:
+def test_a_date_in_retry_after_is_left_to_our_own_pauses(kind):
     script = Script(httpx.Response(503, headers={"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), ACCEPTED)
     with script.client(kind) as shop:
         assert shop.feedback("token", None).status == "accepted"
     assert script.waits.pauses == [pytest.approx(0.1)]
 
 
-def test_it_gives_up_when_the_time_is_over(kind: str) -> None:
+def test_it_gives_up_when_the_time_is_over(kind):
     script = Script(httpx.ReadTimeout("slow"), seconds_each=4.0)
     with script.client(kind, attempts=100, seconds=30.0) as shop:
         began = script.waits.now
@@ -361,7 +358,7 @@ def test_it_gives_up_when_the_time_is_over(kind: str) -> None:
     assert script.waits.now - began <= 30.0 + 4.0
 
 
-def test_it_gives_up_after_so_many_attempts(kind: str) -> None:
+def test_it_gives_up_after_so_many_attempts(kind):
     script = Script(refused(503, "unavailable"))
     with script.client(kind, attempts=3) as shop, pytest.raises(Unavailable, match="the sentence of"):
         shop.feedback("token", None)
@@ -375,7 +372,7 @@ def test_it_gives_up_after_so_many_attempts(kind: str) -> None:
      (413, "too-large"), (422, "malformed"), (415, "unsupported-media"), (421, "misdirected"),
      (500, "failed"), (503, "not-served")],
 )  # fmt: skip
-def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: int, status: str) -> None:
+def test_what_the_server_refuses_is_raised_and_not_sent_again(kind, code, status):
     script = Script(refused(code, status))
     with script.client(kind) as shop, pytest.raises(Refused, match=f"the sentence of {status}") as found:
         shop.feedback("token", None)
@@ -386,7 +383,7 @@ def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: i
     assert "fc_secret" not in str(found.value)
 
 
-def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
+def test_a_refusal_knows_the_field_that_it_is_about(kind):
     error = {"status": "malformed", "message": "k must be at least 1, got 0", "field": "k"}
     script = Script(httpx.Response(422, json={"error": error}))
     with (
@@ -397,7 +394,7 @@ def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
     assert found.value.argument == "k"
 
 
-def test_every_kind_of_error_has_its_class() -> None:
+def test_every_kind_of_error_has_its_class():
     expected = [
         Conflict, errors.Unknown, errors.Expired, errors.Malformed, errors.TooLarge, Overloaded, Unavailable,
         errors.Forbidden, errors.NotServed, errors.Unauthorised, errors.Late,
@@ -405,8 +402,8 @@ def test_every_kind_of_error_has_its_class() -> None:
     assert {kind.status: kind for kind in expected} == KIND_OF
 
 
-def test_reading_and_changing_items_are_sent_again_creating_and_rolling_back_are_not(kind: str) -> None:
-    calls: list[tuple[Callable[[Any], Any], dict[str, Any], bool]] = [
+def test_reading_and_changing_items_are_sent_again_creating_and_rolling_back_are_not(kind):
+    calls = [
         (lambda shop: shop.recommend(), {"items": [], "scores": [], "token": "t", "seq": 1}, True),
         (lambda shop: shop.put_items(ITEMS), {"seq": 3}, True),
         (lambda shop: shop.withdraw_items(["tea"]), {"seq": 3}, True),
@@ -434,7 +431,7 @@ def test_reading_and_changing_items_are_sent_again_creating_and_rolling_back_are
         assert len({request.content for request in script.asked}) == 1
 
 
-def test_a_recommendation_is_asked_again_and_has_a_request_id_only_if_it_was_given_one(kind: str) -> None:
+def test_a_recommendation_is_asked_again_and_has_a_request_id_only_if_it_was_given_one(kind):
     slate = httpx.Response(200, json={"items": ["a"], "scores": [None], "token": "t", "seq": 1})
     script = Script(httpx.ReadError("cut"), slate)
     with script.client(kind) as shop:
@@ -444,8 +441,8 @@ def test_a_recommendation_is_asked_again_and_has_a_request_id_only_if_it_was_giv
     assert [body.get("request_id") for body in script.bodies] == [None, None, None, "mine"]
 
 
-def test_of_a_batch_only_what_the_server_could_not_take_is_sent_again(kind: str) -> None:
-    def results(*told: dict[str, Any]) -> httpx.Response:
+def test_of_a_batch_only_what_the_server_could_not_take_is_sent_again(kind):
+    def results(*told):
         return httpx.Response(200, json={"results": list(told)})
 
     busy = {"status": "overloaded", "message": "too much waits"}
@@ -467,7 +464,7 @@ def test_of_a_batch_only_what_the_server_could_not_take_is_sent_again(kind: str)
     assert sent == ["abcd", "bd", "bd", "d"]
 
 
-def test_a_long_batch_goes_in_parts_and_keeps_what_is_known_when_the_server_goes(kind: str) -> None:
+def test_a_long_batch_goes_in_parts_and_keeps_what_is_known_when_the_server_goes(kind):
     whole = {"results": [{"status": "accepted", "seq": 1}] * MOST_ENTRIES}
     script = Script(httpx.Response(200, json=whole), httpx.ConnectError("refused"))
     with script.client(kind, attempts=2) as shop:
@@ -485,14 +482,14 @@ def test_a_long_batch_goes_in_parts_and_keeps_what_is_known_when_the_server_goes
 @pytest.mark.parametrize(
     "content", [b"<html>", b"[]", b'{"status": "accepted"', b"\xff", b'{"seq": 1}', b'{"status": "lost"}']
 )
-def test_an_answer_of_something_else_is_not_taken_for_a_receipt(kind: str, content: bytes) -> None:
+def test_an_answer_of_something_else_is_not_taken_for_a_receipt(kind, content):
     script = Script(httpx.Response(200, content=content))
     with script.client(kind) as shop, pytest.raises(Unexpected, match="answered"):
         shop.feedback("token", None)
     assert len(script.asked) == 1
 
 
-def test_a_model_name_and_a_path_before_ours_are_kept(kind: str) -> None:
+def test_a_model_name_and_a_path_before_ours_are_kept(kind):
     script = Script(httpx.Response(200, json={}))
     transport = httpx.MockTransport(script)
     with connected(kind, "http://host/shops/", model="a b/c", transport=transport) as shop:
@@ -509,13 +506,13 @@ def test_a_model_name_and_a_path_before_ours_are_kept(kind: str) -> None:
      ({"patience": 0.0}, "patience must be above 0"),
      ({"key": "fc_\nx"}, "key must be an API key")],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_at_once(kind: str, how: dict[str, Any], sentence: str) -> None:
+def test_what_cannot_be_is_refused_at_once(kind, how, sentence):
     with pytest.raises(InvalidInput, match=sentence) as found:
         (Client if kind == "Client" else AsyncClient)(**{"url": URL} | how)
     assert "fc_" not in str(found.value) or "fc_..." in str(found.value)
 
 
-def test_calls_that_cannot_be_made_say_why(kind: str) -> None:
+def test_calls_that_cannot_be_made_say_why(kind):
     script = Script(ACCEPTED)
     nameless = connected(kind, URL, model=None, transport=httpx.MockTransport(script))
     with nameless, pytest.raises(InvalidInput, match="model is missing"):

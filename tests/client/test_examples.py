@@ -9,12 +9,12 @@ from tests.support.serving import a_server
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def shop(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def shop(*arguments):
     call = [sys.executable, str(EXAMPLES / "shop.py"), *arguments]
     return subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_the_shop_runs_against_a_server(tmp_path: Path) -> None:
+def test_the_shop_runs_against_a_server(tmp_path):
     with a_server(tmp_path) as server:
         done = shop(server.address, "shop")
         assert done.returncode == 0, done.stderr
@@ -26,7 +26,7 @@ def test_the_shop_runs_against_a_server(tmp_path: Path) -> None:
     assert lines[4] == f"shop: 53 slates and {model.click_stats.clicks} clicks so far"
 
 
-def test_the_shop_says_how_to_start_it() -> None:
+def test_the_shop_says_how_to_start_it():
     done = shop()
     assert done.returncode == 1
     assert "firstclick serve --demo" in done.stderr

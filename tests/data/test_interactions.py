@@ -1,6 +1,5 @@
 import csv
 import gzip
-import random
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +159,7 @@ def test_blanks_around_ids_are_dropped(write):
 
 @pytest.mark.long
 @given(st.randoms(use_true_random=False))
-def test_the_order_of_lines_does_not_matter(tmp_path_factory, chance: random.Random):
+def test_the_order_of_lines_does_not_matter(tmp_path_factory, chance):
     folder = tmp_path_factory.mktemp("order")
     rows = RATINGS.copy()
     chance.shuffle(rows)

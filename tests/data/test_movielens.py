@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -21,7 +19,7 @@ LIKED = {("12", "7"), ("12", "100"), ("5", "9"), ("5", "100")}
 FLAGS = ["unknown", "Adventure", "Adventurers", "Comedy", "Romance"]
 
 
-def dat(folder: Path, encoding: str = "iso-8859-1") -> Path:
+def dat(folder, encoding="iso-8859-1"):
     folder.mkdir(exist_ok=True)
     (folder / "ratings.dat").write_text("".join(f"{u}::{m}::{r}::97830\n" for u, m, r in RATINGS))
     movies = "".join(f"{m}::{title}::{'|'.join(genres)}\n" for m, title, genres in MOVIES)
@@ -29,7 +27,7 @@ def dat(folder: Path, encoding: str = "iso-8859-1") -> Path:
     return folder
 
 
-def csv(folder: Path) -> Path:
+def csv(folder):
     folder.mkdir(exist_ok=True)
     ratings = "".join(f"{u},{m},{r}.0,97830\r\n" for u, m, r in RATINGS)
     (folder / "ratings.csv").write_text("userId,movieId,rating,timestamp\r\n" + ratings, newline="")
@@ -40,7 +38,7 @@ def csv(folder: Path) -> Path:
     return folder
 
 
-def tab(folder: Path) -> Path:
+def tab(folder):
     folder.mkdir(exist_ok=True)
     (folder / "u.data").write_text("".join(f"{u}\t{m}\t{r}\t97830\n" for u, m, r in RATINGS))
     (folder / "u.genre").write_text("".join(f"{genre}|{i}\n" for i, genre in enumerate(FLAGS)) + "\n")

@@ -1,5 +1,4 @@
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ COLUMNS = {
 TABLE = Table(user="who", item="film", value="stars", above=3, item_name="title", item_group="genre")
 
 
-def text(folder: Path, separator: str, name: str) -> Path:
+def text(folder, separator, name):
     rows = [list(LOG), *zip(*LOG.values(), strict=True)]
     path = folder / name
     path.write_text("".join(separator.join(map(str, row)) + "\n" for row in rows), encoding="utf-8")

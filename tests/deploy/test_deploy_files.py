@@ -7,7 +7,6 @@ import re
 import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -26,11 +25,11 @@ COMPOSE = (DEPLOY / "compose.yaml").read_text()
 OTHER_VARIABLES = {"FIRSTCLICK_CACHE_DIR"}
 
 
-def parsed() -> dict[str, Any]:
+def parsed():
     return dict(yaml.safe_load(COMPOSE))
 
 
-def test_the_image_has_several_stages_and_runs_as_nobody_special() -> None:
+def test_the_image_has_several_stages_and_runs_as_nobody_special():
     lines = DOCKERFILE.splitlines()
     assert sum(line.startswith("FROM ") for line in lines) == 2
     users = [line for line in lines if line.startswith("USER ")]
@@ -42,7 +41,7 @@ def test_the_image_has_several_stages_and_runs_as_nobody_special() -> None:
         assert word in DOCKERFILE
 
 
-def test_health_checks_ask_a_route_that_exists() -> None:
+def test_health_checks_ask_a_route_that_exists():
     paths = {route.path for route in ROUTES}
     for text in (DOCKERFILE, COMPOSE):
         asked = set(re.findall(r"/health/[a-z/]*[a-z]", text))
@@ -51,7 +50,7 @@ def test_health_checks_ask_a_route_that_exists() -> None:
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "compose.yaml", "firstclick.service"])
-def test_variables_are_settings_of_the_server(file) -> None:
+def test_variables_are_settings_of_the_server(file):
     text = (DEPLOY / file).read_text()
     known = {variable(name) for name in Settings.rules()} | OTHER_VARIABLES
     named = set(re.findall(r"\bFIRSTCLICK_[A-Z_]+", text))
@@ -59,7 +58,7 @@ def test_variables_are_settings_of_the_server(file) -> None:
     assert named <= known
 
 
-def test_options_in_compose_are_options_of_serve() -> None:
+def test_options_in_compose_are_options_of_serve():
     (command,) = re.findall(r"command: (\[.*\])", COMPOSE)
     words = json.loads(command)
     assert words[0] == "serve"
@@ -67,7 +66,7 @@ def test_options_in_compose_are_options_of_serve() -> None:
     assert options <= {flag(name) for name in Settings.rules()}
 
 
-def test_compose_publishes_only_the_balancer_and_has_two_replicas() -> None:
+def test_compose_publishes_only_the_balancer_and_has_two_replicas():
     assert COMPOSE.count("ports:") == 1
     assert re.search(r"balancer:\n(    .*\n)*?    ports:", COMPOSE)
     assert len(re.findall(r"replica-\d: \*firstclick", COMPOSE)) == 2
@@ -76,14 +75,14 @@ def test_compose_publishes_only_the_balancer_and_has_two_replicas() -> None:
     assert "POSTGRES_PASSWORD:" not in COMPOSE
 
 
-def test_pages_may_be_allowed_in_compose_and_none_are_by_default() -> None:
+def test_pages_may_be_allowed_in_compose_and_none_are_by_default():
     said = parsed()["services"]["replica-1"]["environment"]
     assert said["FIRSTCLICK_ALLOW_ORIGIN"] == "${FIRSTCLICK_ALLOW_ORIGIN:-}"
     assert load_settings({}, {"FIRSTCLICK_ALLOW_ORIGIN": ""})[0].allow_origin == ()
 
 
 @pytest.mark.parametrize("service", ["replica-1", "replica-2", "balancer"])
-def test_what_faces_the_network_has_no_rights_to_spare(service) -> None:
+def test_what_faces_the_network_has_no_rights_to_spare(service):
     said = parsed()["services"][service]
     assert said["cap_drop"] == ["ALL"]
     assert said["security_opt"] == ["no-new-privileges:true"]
@@ -99,7 +98,7 @@ def test_what_faces_the_network_has_no_rights_to_spare(service) -> None:
         (None, None),
     ],
 )
-def test_a_replica_starts_with_a_password_or_not_at_all(tmp_path, secret, line) -> None:
+def test_a_replica_starts_with_a_password_or_not_at_all(tmp_path, secret, line):
     if secret is not None:
         (tmp_path / "secret").write_text(secret)
     (tmp_path / "firstclick").write_text('#!/bin/sh\necho "$@"\n')
@@ -121,7 +120,7 @@ def test_a_replica_starts_with_a_password_or_not_at_all(tmp_path, secret, line) 
         assert (tmp_path / "pgpass").stat().st_mode & 0o077 == 0
 
 
-def test_nginx_closes_connections_before_a_replica_does_and_asks_for_addresses_again() -> None:
+def test_nginx_closes_connections_before_a_replica_does_and_asks_for_addresses_again():
     text = (DEPLOY / "nginx.conf").read_text()
     (upstream,) = re.findall(r"upstream replicas {(.*?)\n    }", text, re.DOTALL)
     (seconds,) = re.findall(r"keepalive_timeout (\d+)s;", upstream)
@@ -132,9 +131,9 @@ def test_nginx_closes_connections_before_a_replica_does_and_asks_for_addresses_a
     assert re.search(r"resolver 127\.0\.0\.11 valid=\d+s;", text)
 
 
-def test_the_unit_is_hardened_and_keeps_store_and_kernels() -> None:
+def test_the_unit_is_hardened_and_keeps_store_and_kernels():
     unit = configparser.RawConfigParser(strict=False)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.optionxform = str
     unit.read(DEPLOY / "firstclick.service")
     service = unit["Service"]
     assert service["ExecStart"].endswith("firstclick serve")
@@ -146,7 +145,7 @@ def test_the_unit_is_hardened_and_keeps_store_and_kernels() -> None:
     assert "MemoryDenyWriteExecute" not in service
 
 
-def test_every_metric_of_the_dashboard_is_exported(tmp_path) -> None:
+def test_every_metric_of_the_dashboard_is_exported(tmp_path):
     board = json.loads((DEPLOY / "grafana_dashboard.json").read_text())
     asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
     asked += [one["query"] for one in board["templating"]["list"]]
@@ -165,17 +164,17 @@ def test_every_metric_of_the_dashboard_is_exported(tmp_path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_prometheus_sends_a_key() -> None:
+def test_prometheus_sends_a_key():
     text = (DEPLOY / "prometheus.yaml").read_text()
     assert "type: Bearer" in text
     assert "metrics_path: /metrics" in text
 
 
-def test_the_citation_has_the_version() -> None:
+def test_the_citation_has_the_version():
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_only_versions_of_python_that_ci_runs_are_listed() -> None:
+def test_only_versions_of_python_that_ci_runs_are_listed():
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     listed = {one.rpartition(" ")[2] for one in classifiers if re.search(r":: 3\.\d+$", one)}
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,9 +25,9 @@ class Replica(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[str] = []
+        self.asked = []
         self.broken = False
 
 
@@ -36,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Replica
     protocol_version = "HTTP/1.1"
 
-    def _answer(self) -> None:
+    def _answer(self):
         self.rfile.read(int(self.headers.get("content-length", 0)))
         self.server.asked.append(f"{self.command} {self.path}")
         if self.server.broken:
@@ -51,17 +50,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = _answer
 
-    def log_message(self, *words: object) -> None:
+    def log_message(self, *words):
         pass
 
 
-def free_port() -> int:
+def free_port():
     with closing(socket.socket()) as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
-def conf_for(ports: list[int], listen: int, folder: Path) -> str:
+def conf_for(ports, listen, folder):
     """The file as it is, with addresses of this machine in place of Docker's."""
     text = CONF.replace("/tmp/", f"{folder}/").replace("listen 8080", f"listen 127.0.0.1:{listen}")
     for number, port in enumerate(ports, 1):
@@ -72,7 +71,7 @@ def conf_for(ports: list[int], listen: int, folder: Path) -> str:
 
 
 @contextmanager
-def balanced(folder: Path) -> Iterator[tuple[int, list[Replica]]]:
+def balanced(folder):
     replicas = [Replica(), Replica()]
     for replica in replicas:
         threading.Thread(target=replica.serve_forever, daemon=True).start()
@@ -110,7 +109,7 @@ def balanced(folder: Path) -> Iterator[tuple[int, list[Replica]]]:
             replica.server_close()
 
 
-def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+def ask(port, method, path, body=None, **headers):
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=AT_LAST)) as connection:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, sent)
@@ -118,7 +117,7 @@ def ask(port: int, method: str, path: str, body: str | None = None, **headers: s
         return answer.status, answer.read().decode()
 
 
-def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_address(tmp_path: Path) -> None:
+def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_address(tmp_path):
     # nginx hears these from 127.0.0.1, in place of the proxy in front of it.
     with balanced(tmp_path) as (port, _):
         for sent, told in (
@@ -145,9 +144,7 @@ def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_add
         ("POST", "/v1/models/shop/warm-start", False),
     ],
 )
-def test_what_a_dying_replica_was_asked_is_repeated_only_if_it_may_be(
-    tmp_path: Path, method: str, path: str, again: bool
-) -> None:
+def test_what_a_dying_replica_was_asked_is_repeated_only_if_it_may_be(tmp_path, method, path, again):
     with balanced(tmp_path) as (port, (first, second)):
         first.broken = True
         codes = [ask(port, method, path, "{}" if method == "POST" else None)[0] for _ in range(2)]
@@ -156,7 +153,7 @@ def test_what_a_dying_replica_was_asked_is_repeated_only_if_it_may_be(
         assert len(second.asked) == codes.count(200)
 
 
-def test_a_request_for_a_replica_that_is_gone_goes_to_the_other(tmp_path: Path) -> None:
+def test_a_request_for_a_replica_that_is_gone_goes_to_the_other(tmp_path):
     with balanced(tmp_path) as (port, (first, second)):
         first.shutdown()
         first.server_close()
@@ -165,7 +162,7 @@ def test_a_request_for_a_replica_that_is_gone_goes_to_the_other(tmp_path: Path) 
         assert len(second.asked) == 4
 
 
-def test_numbers_of_one_replica_are_not_given_out(tmp_path: Path) -> None:
+def test_numbers_of_one_replica_are_not_given_out(tmp_path):
     with balanced(tmp_path) as (port, replicas):
         assert ask(port, "GET", "/metrics")[0] == 404
         assert [one.asked for one in replicas] == [[], []]

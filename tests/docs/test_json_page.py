@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from json_page import FIELDS
@@ -14,9 +11,9 @@ from firstclick.cli import app
 from firstclick.serve import Item, open_service
 
 
-def paths(value: Any, at: str = "") -> set[str]:
+def paths(value, at=""):
     """Every field: '[]' for entries of lists."""
-    found: set[str] = set()
+    found = set()
     if isinstance(value, dict):
         for name, inner in value.items():
             here = f"{at}.{name}" if at else name
@@ -27,16 +24,16 @@ def paths(value: Any, at: str = "") -> set[str]:
     return found
 
 
-def write_items(folder: Path) -> None:
+def write_items(folder):
     (folder / "items.csv").write_text("id,name,kind,price\na,A,x,1.5\nb,B,x,2.5\nc,C,y,3\nd,D,y,4\n")
 
 
-def write_ratings(folder: Path) -> None:
+def write_ratings(folder):
     rows = [f"u{user},i{item}" for user in range(12) for item in range(6) if (user * item) % 4 != 1]
     (folder / "likes.csv").write_text("\n".join(rows) + "\n")
 
 
-def write_log(folder: Path) -> None:
+def write_log(folder):
     orders = [["a", "b"], ["b", "a"], ["a", "c"], ["c", "a"], ["b", "c"], ["c", "b"]]
     lines = [
         {"items": orders[number % 6], "click": 0 if number % 3 == 0 else None, "propensity": 1 / 6}
@@ -45,7 +42,7 @@ def write_log(folder: Path) -> None:
     (folder / "log.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
 
 
-def write_store(folder: Path) -> None:
+def write_store(folder):
     with open_service(str(folder / "shop.db")) as service:
         items = [Item("tea"), Item("milk"), Item("jam")]
         service.create("shop", policy="random", k=2, items=items, seed=1)
@@ -55,7 +52,7 @@ def write_store(folder: Path) -> None:
 
 
 WORLD = "--world linear:n_items=16,n_features=3 --k 2 --steps 50 --runs 2 --policy random"
-CASES: dict[str, tuple[str, Callable[[Path], None] | None]] = {
+CASES = {
     "simulate, demo": (f"simulate {WORLD} --seed 1", None),
     "compare": ("compare --world few-items --policy random --steps 50 --runs 2 --out out", None),
     "evaluate describe": ("evaluate describe log.jsonl", write_log),
@@ -74,9 +71,7 @@ CASES: dict[str, tuple[str, Callable[[Path], None] | None]] = {
 
 
 @pytest.mark.parametrize("command", FIELDS)
-def test_the_fields_are_those_that_are_printed(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fields_are_those_that_are_printed(command, tmp_path, monkeypatch):
     call, prepare = CASES[command]
     monkeypatch.chdir(tmp_path)
     if prepare is not None:

@@ -1,8 +1,6 @@
 """The Python reference: everything public is there, in an order for readers, with all arguments explained."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from api_pages import PACKAGES, api_page, check_order, path_of
@@ -17,7 +15,7 @@ needs_griffe = pytest.mark.long
 FOR_AUTHORS = {"Policy", "LinearPolicy", "CountPolicy", "ConfidencePolicy"}
 
 
-def shown() -> Iterator[Any]:
+def shown():
     """Every class, function and method that the reference shows and users call."""
     from api_text import code, is_shown
 
@@ -30,7 +28,7 @@ def shown() -> Iterator[Any]:
                 yield from (one for word, one in found.members.items() if is_shown(word, one))
 
 
-def explained(found: Any) -> set[str]:
+def explained(found):
     """The names under Args and Attributes."""
     parsed = found.docstring.parse("google")
     parts = [section.value for section in parsed if section.kind.value in ("parameters", "attributes")]

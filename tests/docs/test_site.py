@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
 from words import count_words, page_words
 
 ROOT = Path(__file__).parents[2]
@@ -18,18 +17,18 @@ SEARCHES = {
 }  # fmt: skip
 
 
-def test_the_site_is_short() -> None:
+def test_the_site_is_short():
     assert sum(count_words().values()) <= MOST_WORDS
 
 
-def test_words_are_counted_outside_code_and_what_is_generated() -> None:
+def test_words_are_counted_outside_code_and_what_is_generated():
     text = "# One two\n```\nno no\n```\n<!-- Map: written by a.py -->\nno\n<!-- The end of it. -->\nthree"
     assert page_words(text) == 3
     assert page_words("| a | b |\n|---|---|\n| c | d e |") == 5
     assert page_words("<!-- Written by a.py -->\nno") == 0
 
 
-def test_no_page_promises_a_package_in_a_registry() -> None:
+def test_no_page_promises_a_package_in_a_registry():
     # With an extra, pip takes what is installed and adds what the extra needs.
     promised = re.compile(r"pip install (?:-\S+ )*['\"]?firstclick(?!\[)")
     for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/tutorials/*.py")]:
@@ -37,7 +36,7 @@ def test_no_page_promises_a_package_in_a_registry() -> None:
 
 
 @pytest.mark.long
-def test_programs_find_every_page_as_markdown(site: Path) -> None:
+def test_programs_find_every_page_as_markdown(site):
     links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
     assert len(links) > 50
     for link in links:
@@ -48,7 +47,7 @@ def test_programs_find_every_page_as_markdown(site: Path) -> None:
 
 
 @pytest.mark.long
-def test_search_works_from_a_folder_and_no_other_server_is_asked(site: Path) -> None:
+def test_search_works_from_a_folder_and_no_other_server_is_asked(site):
     from playwright.sync_api import sync_playwright
     from screenshot import ARGUMENTS, chromium
 
@@ -64,7 +63,7 @@ def test_search_works_from_a_folder_and_no_other_server_is_asked(site: Path) -> 
     assert [url for url in asked if not url.startswith("file:")] == []
 
 
-def first_found(page: Page, words: str) -> str:
+def first_found(page, words):
     """The file of the page that the search puts first."""
     page.reload()
     page.click(".md-search__input")

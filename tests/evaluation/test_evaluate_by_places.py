@@ -2,20 +2,16 @@
 
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.click_fits import cross_fit
 from firstclick.evaluation.judged_slates import log_facts
-from firstclick.evaluation.result import CANNOT_SAY, CAUTION, PolicyAnswer
+from firstclick.evaluation.result import CANNOT_SAY, CAUTION
 from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.targets import FixedList, Target, Uniform
-from firstclick.files.progress import Progress
 from firstclick.logs.open_log import open_ranked_log
-from firstclick.logs.ranked_log import RankedLog, SlateBatch
 from firstclick.streams import stream
 
 NAMES = ["tea", "coffee", "cocoa", "milk", "water"]
@@ -28,11 +24,11 @@ BEST = ["tea", "coffee", "cocoa"]
 PLACES = EXPLORE / 5 + (1 - EXPLORE) * (np.arange(5)[:, None] == np.array(TODAY))
 
 
-def value(slate: NDArray[np.int64]) -> float:
+def value(slate):
     return float(EXAMINATION @ ATTRACTION[slate])
 
 
-def matrix(unknown: tuple[tuple[int, int], ...] = ()) -> str:
+def matrix(unknown=()):
     """As a file, without some cells (item, position)."""
     cells = [
         f"{NAMES[item]},{position + 1},{PLACES[item, position]}"
@@ -43,9 +39,7 @@ def matrix(unknown: tuple[tuple[int, int], ...] = ()) -> str:
     return "\n".join(["item,position,propensity", *cells]) + "\n"
 
 
-def pbm_log(
-    folder: Path, *, prefixes: bool, unknown: tuple[tuple[int, int], ...] = (), cascade: bool = False
-) -> RankedLog:
+def pbm_log(folder, *, prefixes, unknown=(), cascade=False):
     random = stream(3, "a log of a position-based page")
     lines = ["items,clicks,propensities" if prefixes else "items,clicks"]
     for _ in range(12_000):
@@ -64,11 +58,11 @@ def pbm_log(
     return open_ranked_log(folder / "log.csv", places=folder / "places.csv")
 
 
-def names(answer: PolicyAnswer) -> set[str]:
+def names(answer):
     return {row.name for row in answer.estimators}
 
 
-def holds(answer: PolicyAnswer, truth: float) -> bool:
+def holds(answer, truth):
     assert answer.value is not None
     return answer.value.low < truth < answer.value.high
 
@@ -76,12 +70,12 @@ def holds(answer: PolicyAnswer, truth: float) -> bool:
 class Drawn(Target):
     """Uniform slates, by a policy that cannot tell how likely an item is at a position."""
 
-    def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+    def prefix_chances(self, slates):
         return np.tile(1 / np.cumprod([5.0, 4.0, 3.0]), (slates.n, 1))
 
 
 @pytest.mark.parametrize("prefixes", [True, False])
-def test_where_pbm_fits_iips_is_chosen_and_holds_the_truth(tmp_path: Path, prefixes: bool) -> None:
+def test_where_pbm_fits_iips_is_chosen_and_holds_the_truth(tmp_path, prefixes):
     """Fixed seed. An interval misses the truth in one of 20 logs: two of them, in one of 10 seeds."""
     found = evaluate(
         pbm_log(tmp_path, prefixes=prefixes),
@@ -111,7 +105,7 @@ def test_where_pbm_fits_iips_is_chosen_and_holds_the_truth(tmp_path: Path, prefi
         assert any("RIPS, Cascade-DR and slate IPS need those of prefixes" in note for note in found.notes)
 
 
-def test_an_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path: Path) -> None:
+def test_an_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path):
     """Coffee at the second position is not known: taken for a weight of 0, the best list would lose it."""
     log = pbm_log(tmp_path, prefixes=False, unknown=((1, 1),))
     found = evaluate(
@@ -128,7 +122,7 @@ def test_an_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path: Path) 
     assert any(f"left out: {lost:,} slates" in note for note in random.notes)
 
 
-def test_with_prefixes_no_slate_is_lost_to_an_unknown_cell(tmp_path: Path) -> None:
+def test_with_prefixes_no_slate_is_lost_to_an_unknown_cell(tmp_path):
     found = evaluate(pbm_log(tmp_path, prefixes=True, unknown=((1, 1), (0, 0))), {"best": FixedList(BEST)})
     best = found.answer("best")
     assert best.support["without_propensity"] == 0
@@ -139,23 +133,21 @@ def test_with_prefixes_no_slate_is_lost_to_an_unknown_cell(tmp_path: Path) -> No
     assert holds(best, value(np.array([0, 1, 2])))
 
 
-def test_the_first_place_is_known_from_the_prefix(tmp_path: Path) -> None:
+def test_the_first_place_is_known_from_the_prefix(tmp_path):
     """The matrix has no cell of the first position."""
     unknown = tuple((item, 0) for item in range(5))
     found = evaluate(pbm_log(tmp_path, prefixes=True, unknown=unknown), {"best": FixedList(BEST)})
     assert found.answer("best").estimator.startswith("IIPS")
 
 
-def test_places_alone_cannot_judge_a_cascade(tmp_path: Path) -> None:
+def test_places_alone_cannot_judge_a_cascade(tmp_path):
     found = evaluate(pbm_log(tmp_path, prefixes=False, cascade=True), {"best": FixedList(BEST)})
     best = found.answer("best")
     assert (best.verdict, best.value) == (CANNOT_SAY, None)
     assert "answer only if what stands above a click does not matter, and cm fits" in best.reasons[0]
 
 
-def test_without_a_click_model_places_alone_are_answered_with_caution(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_click_model_places_alone_are_answered_with_caution(tmp_path, monkeypatch):
     monkeypatch.setattr("firstclick.evaluation.run.LEAST_FITTED", 10**9)
     best = evaluate(pbm_log(tmp_path, prefixes=False), {"best": FixedList(BEST)}).answer("best")
     assert best.verdict == CAUTION
@@ -163,10 +155,8 @@ def test_without_a_click_model_places_alone_are_answered_with_caution(
     assert "IIPS" in best.why
 
 
-def test_a_cascade_that_fits_nearly_as_well_as_pbm_is_a_reason_for_caution(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nearly(log: RankedLog, progress: Progress) -> CrossFit:
+def test_a_cascade_that_fits_nearly_as_well_as_pbm_is_a_reason_for_caution(tmp_path, monkeypatch):
+    def nearly(log, progress):
         return replace(cross_fit(log, progress), best="dcm", close=("dcm", "pbm"))
 
     monkeypatch.setattr("firstclick.evaluation.run.cross_fit", nearly)
@@ -176,7 +166,7 @@ def test_a_cascade_that_fits_nearly_as_well_as_pbm_is_a_reason_for_caution(
     assert holds(best, value(np.array([0, 1, 2])))
 
 
-def test_slates_of_several_lengths(tmp_path: Path) -> None:
+def test_slates_of_several_lengths(tmp_path):
     """What stands below the end of a slate has no weight to be missed."""
     pbm_log(tmp_path, prefixes=False)
     lines = (tmp_path / "log.csv").read_text().splitlines()

@@ -6,17 +6,16 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
 from firstclick.evaluation.judged_slates import JudgedSlates
 from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.played import Interval, PlayedOnLog, PlayedPolicy
-from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
+from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED
 from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform, plain_batch
-from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
+from firstclick.logs.ranked_log import NO_ITEM
 from firstclick.streams import stream
 from tests.support.arrays_log import (
     ArraysLog,
@@ -31,7 +30,7 @@ BEST, TODAY = ["tea", "coffee", "cocoa"], (2, 3, 0)
 
 
 @pytest.fixture(scope="module")
-def found() -> Evaluation:
+def found():
     log = hand_ordered_log(n=40_000, explore=0.5)
     return evaluate(
         log,
@@ -40,7 +39,7 @@ def found() -> Evaluation:
     )  # fmt: skip
 
 
-def test_the_truth_lies_in_the_intervals(found: Evaluation) -> None:
+def test_the_truth_lies_in_the_intervals(found):
     """Fixed seed. An interval misses the truth in one of 20 logs: six of them, in a quarter of seeds."""
     shown = shown_value(0.5, TODAY)
     truth = {
@@ -60,7 +59,7 @@ def test_the_truth_lies_in_the_intervals(found: Evaluation) -> None:
     assert found.answer("best").difference.low > 0 > found.answer("random").difference.high
 
 
-def test_one_estimator_is_chosen_and_all_are_told(found: Evaluation) -> None:
+def test_one_estimator_is_chosen_and_all_are_told(found):
     answer = found.answer("best")
     (chosen,) = [row for row in answer.estimators if row.chosen]
     assert (chosen.value, chosen.difference, chosen.title) == (
@@ -72,7 +71,7 @@ def test_one_estimator_is_chosen_and_all_are_told(found: Evaluation) -> None:
     assert "cm fits the log" in answer.why.lower()
 
 
-def test_what_cannot_be_said_has_no_number(found: Evaluation) -> None:
+def test_what_cannot_be_said_has_no_number(found):
     answer = found.answer("strange")
     assert (answer.verdict, answer.value, answer.difference, answer.estimators) == (
         CANNOT_SAY,
@@ -90,7 +89,7 @@ def test_what_cannot_be_said_has_no_number(found: Evaluation) -> None:
     assert (told["value"], told["difference"], told["reasons"]) == (None, None, list(answer.reasons))
 
 
-def test_the_first_lines_are_the_differences(found: Evaluation) -> None:
+def test_the_first_lines_are_the_differences(found):
     lines = found.text().splitlines()
     assert lines[0].startswith("best: +0.1")
     assert re.fullmatch(
@@ -101,7 +100,7 @@ def test_the_first_lines_are_the_differences(found: Evaluation) -> None:
     assert lines[3].startswith("strange: cannot say: no slate of the log shows wine")
 
 
-def test_a_slate_is_predicted_by_fits_that_have_not_seen_it() -> None:
+def test_a_slate_is_predicted_by_fits_that_have_not_seen_it():
     """Fits that hold the number of their fold stand in for click models."""
     log = hand_ordered_log(n=900)
     whole = cross_fit(log)
@@ -109,11 +108,11 @@ def test_a_slate_is_predicted_by_fits_that_have_not_seen_it() -> None:
     assert sum(left_out) == pytest.approx(2 * 900), "each slate is in two of three fits"
 
     class Which(Target):
-        def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+        def prefix_chances(self, slates):
             return np.ones(slates.items.shape)
 
-        def predictions(self, slates: SlateBatch, fit: object) -> Predictions:
-            number = float(whole.fits.index(fit))  # type: ignore[arg-type]
+        def predictions(self, slates, fit):
+            number = float(whole.fits.index(fit))
             return Predictions(np.full(slates.items.shape, number), np.full(slates.items.shape, number))
 
     numbers = []
@@ -125,10 +124,10 @@ def test_a_slate_is_predicted_by_fits_that_have_not_seen_it() -> None:
     assert (900 - counts).tolist() == pytest.approx(left_out), "and its own fold is the one that it is not in"
 
 
-def same_log(**how: object) -> dict[str, object]:
+def same_log(**how):
     random = stream(3, "a small log")
     items = np.array([random.permutation(5)[:3] for _ in range(1500)])
-    arrays: dict[str, object] = {
+    arrays = {
         "items": items,
         "clicks": cascade_clicks(items, random),
         "propensities": mixed_propensities(items, TODAY, 1.0),
@@ -136,13 +135,13 @@ def same_log(**how: object) -> dict[str, object]:
     return arrays | how
 
 
-def said_of(log: ArraysLog, **how: object) -> tuple[str, str]:
-    found = evaluate(log, {"best": FixedList(BEST)}, **how)  # type: ignore[arg-type]
+def said_of(log, **how):
+    found = evaluate(log, {"best": FixedList(BEST)}, **how)
     assert (found.exit_code == 3) == (found.answers[0].verdict == CANNOT_SAY)
     return found.answers[0].verdict, ". ".join(found.answers[0].reasons)
 
 
-def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counted() -> None:
+def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counted():
     given = same_log()
     reported = np.arange(1500) % 100 > 0
     chances = np.array(given["propensities"])
@@ -157,7 +156,7 @@ def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counte
     )
 
 
-def test_many_slates_without_a_propensity_or_an_outcome_are_met_with_caution() -> None:
+def test_many_slates_without_a_propensity_or_an_outcome_are_met_with_caution():
     items, clicks, chances = hand_ordered_log(n=6000, explore=0.5)._arrays
     assert chances is not None
     some = chances.copy()
@@ -178,7 +177,7 @@ def test_many_slates_without_a_propensity_or_an_outcome_are_met_with_caution() -
     assert found.left_out == {"without a reported outcome": 400}
 
 
-def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told() -> None:
+def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told():
     log = ArraysLog(**same_log(propensities=None))
     found = evaluate(log, {"best": FixedList(BEST), "random": Uniform()})
     assert [answer.verdict for answer in found.answers] == [CANNOT_SAY, CANNOT_SAY]
@@ -189,7 +188,7 @@ def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told() -> 
 
 
 @pytest.mark.parametrize("wrong", [0.0, 1.5, -0.25])
-def test_many_impossible_propensities_are_not_believed_and_few_are_left_out(wrong: float) -> None:
+def test_many_impossible_propensities_are_not_believed_and_few_are_left_out(wrong):
     given = same_log()
     chances = np.array(given["propensities"])
     chances[::50] = wrong
@@ -204,13 +203,13 @@ def test_many_impossible_propensities_are_not_believed_and_few_are_left_out(wron
     assert found.exit_code == 0
 
 
-def test_prefixes_that_rise_are_impossible() -> None:
+def test_prefixes_that_rise_are_impossible():
     given = same_log()
     verdict, why = said_of(ArraysLog(**(given | {"propensities": np.array(given["propensities"])[:, ::-1]})))
     assert (verdict, "must not rise" in why) == (CANNOT_SAY, True)
 
 
-def test_a_deterministic_logger_cannot_say() -> None:
+def test_a_deterministic_logger_cannot_say():
     items = np.tile(TODAY, (800, 1))
     clicks = cascade_clicks(items, stream(1, "clicks"))
     verdict, why = said_of(ArraysLog(items, clicks, np.ones(items.shape)))
@@ -218,14 +217,14 @@ def test_a_deterministic_logger_cannot_say() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_few_slates_cannot_say(n: int) -> None:
+def test_a_few_slates_cannot_say(n):
     given = {name: np.array(array)[:n] for name, array in same_log().items()}
     given["clicks"][:] = np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])[:n]
     verdict, why = said_of(ArraysLog(**given))
     assert (verdict, f"The log has {n} slate" in why) == (CANNOT_SAY, True)
 
 
-def test_logs_in_which_no_policy_differs_from_another() -> None:
+def test_logs_in_which_no_policy_differs_from_another():
     given = same_log()
     none = said_of(ArraysLog(**(given | {"clicks": np.zeros((1500, 3))})))
     assert none == (CANNOT_SAY, "no slate of the log was clicked, so that no policy can be told from another")
@@ -239,7 +238,7 @@ def test_logs_in_which_no_policy_differs_from_another() -> None:
     assert found.answers[0].needed == "log pages that are chosen from two items or more"
 
 
-def test_a_log_of_clicked_pages_alone_is_met_with_caution() -> None:
+def test_a_log_of_clicked_pages_alone_is_met_with_caution():
     given = same_log()
     clicks = np.array(given["clicks"])
     clicks[~clicks.any(axis=1), 2] = 1
@@ -249,7 +248,7 @@ def test_a_log_of_clicked_pages_alone_is_met_with_caution() -> None:
     assert "every page of the log has a click" in found.answers[0].reasons[-1]
 
 
-def test_a_logger_whose_chances_change_is_taken_for_a_learning_one() -> None:
+def test_a_logger_whose_chances_change_is_taken_for_a_learning_one():
     given = same_log()
     fixed = evaluate(ArraysLog(**given), {"random": Uniform()})
     assert "taken for fixed" in fixed.notes[-1]
@@ -264,13 +263,13 @@ def test_a_logger_whose_chances_change_is_taken_for_a_learning_one() -> None:
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def note_on_logger(log: ArraysLog) -> str:
+def note_on_logger(log):
     notes = evaluate(log, {}).notes
     (said,) = [one for one in notes if "logger" in one]
     return said
 
 
-def test_a_logger_that_changes_below_the_first_place_is_not_taken_for_fixed() -> None:
+def test_a_logger_that_changes_below_the_first_place_is_not_taken_for_fixed():
     """First items keep their chance of 1/5; what follows tea changes halfway."""
     given = same_log()
     chances = np.array(given["propensities"])
@@ -279,7 +278,7 @@ def test_a_logger_that_changes_below_the_first_place_is_not_taken_for_fixed() ->
     assert "taken for one that learned" in note_on_logger(ArraysLog(**(given | {"propensities": chances})))
 
 
-def test_whole_slates_and_their_candidates_are_compared() -> None:
+def test_whole_slates_and_their_candidates_are_compared():
     given = same_log()
     whole = np.array(given["propensities"])
     whole[:, :2] = np.nan
@@ -293,7 +292,7 @@ def test_whole_slates_and_their_candidates_are_compared() -> None:
     assert "taken for fixed" in note_on_logger(ArraysLog(**changed, candidates=listed))
 
 
-def test_a_logger_that_cannot_be_checked_is_not_taken_for_fixed() -> None:
+def test_a_logger_that_cannot_be_checked_is_not_taken_for_fixed():
     """Whole slates that all differ: nothing can be compared."""
     items = np.array(list(permutations(range(5), 3)))
     chances = np.full(items.shape, 1 / 60)
@@ -310,7 +309,7 @@ def test_a_logger_that_cannot_be_checked_is_not_taken_for_fixed() -> None:
     assert "The logger did not learn" in fixed.why
 
 
-def test_few_first_items_are_remembered_and_still_compared() -> None:
+def test_few_first_items_are_remembered_and_still_compared():
     random = stream(5, "many slates")
     check = LoggerCheck(2)
     check._known[1]._most = 10
@@ -324,7 +323,7 @@ def test_few_first_items_are_remembered_and_still_compared() -> None:
         assert len(check._known[1].lowest) == 10
 
 
-def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> None:
+def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole():
     given = same_log()
     chances = np.array(given["propensities"])
     chances[:, :2] = np.nan
@@ -335,9 +334,7 @@ def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> 
 
 
 @pytest.mark.parametrize("most_asked", [10_000, 200])
-def test_how_far_down_the_slates_of_a_target_were_ever_shown_is_a_share(
-    most_asked: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_far_down_the_slates_of_a_target_were_ever_shown_is_a_share(most_asked, monkeypatch):
     """Of eleven requests one allows no tea and one no coffee. Nobody saw coffee above milk, nor tea, milk and
     water. With 200 requests a share is off by 0.1 once in 4,000 seeds."""
     monkeypatch.setattr("firstclick.evaluation.judged_slates.MOST_ASKED", most_asked)
@@ -362,20 +359,20 @@ def test_how_far_down_the_slates_of_a_target_were_ever_shown_is_a_share(
     assert [one["seen"] for one in answer.support["positions"]] == seen
 
 
-def test_what_targets_say_is_checked() -> None:
+def test_what_targets_say_is_checked():
     class Rising(Target):
-        def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+        def prefix_chances(self, slates):
             return np.linspace(0.1, 0.3, 3) + np.zeros(slates.items.shape)
 
     with pytest.raises(InvalidInput, match="prefix_chances must not rise along a slate"):
         evaluate(ArraysLog(**same_log()), {"rising": Rising()})
     for wrong in ({"level": 1.0}, {"explore": 0.0}, {"logger": "lerning"}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            evaluate(ArraysLog(**same_log()), {}, **wrong)  # type: ignore[arg-type]
+            evaluate(ArraysLog(**same_log()), {}, **wrong)
 
 
 @pytest.mark.long
-def test_policies_that_go_on_learning_are_played() -> None:
+def test_policies_that_go_on_learning_are_played():
     found = evaluate(ArraysLog(**same_log()), {}, learning=["random"], refits=2, steps=300)
     assert found.played is not None
     value = found.played.answers[0].value
@@ -383,7 +380,7 @@ def test_policies_that_go_on_learning_are_played() -> None:
     assert value.low < shown_value(1.0, TODAY) < value.high
 
 
-def test_policies_that_go_on_learning_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies_that_go_on_learning_stand_apart(monkeypatch):
     told_of = PlayedOnLog(
         "cm", 1500, 300, Interval(0.52, 0.5, 0.54),
         (PlayedPolicy("random", Interval(0.55, 0.5, 0.6), Interval(0.03, -0.02, 0.08)),), ("Refits.",),
@@ -401,7 +398,7 @@ def test_policies_that_go_on_learning_stand_apart(monkeypatch: pytest.MonkeyPatc
     assert told["difference"]["low"] < told["difference"]["high"]
 
 
-def test_where_no_click_model_can_be_found_nothing_is_played() -> None:
+def test_where_no_click_model_can_be_found_nothing_is_played():
     given = {name: np.array(array)[:40] for name, array in same_log().items()}
     found = evaluate(ArraysLog(**given), {}, learning=["random"], refits=2)
     assert found.exit_code == 3

@@ -22,7 +22,7 @@ from firstclick.report.figures import figure_bytes
 LONG = "sample:a-model-with-a-very-long-name-for-the-shop-in-berlin,event=50000"
 
 
-def judged(policy: str, difference: float, verdict: str = "ok") -> PolicyAnswer:
+def judged(policy, difference, verdict="ok"):
     value = Estimate(0.4 + difference, 0.38 + difference, 0.42 + difference)
     told = Estimate(difference, difference - 0.012, difference + 0.012)
     row = EstimatorRow("rips", "RIPS", value, told, chosen=True)
@@ -37,25 +37,25 @@ PLAYED = Played(
 )
 
 
-def evaluation(answers: list[PolicyAnswer], played: Played | None = None) -> Evaluation:
+def evaluation(answers, played=None):
     shown = Estimate(0.4, 0.39, 0.41)
     return Evaluation("log.csv", 900, {}, 7, 3, shown, tuple(answers), played, versions={"firstclick": "1"})
 
 
-def svg(found: Evaluation) -> str:
+def svg(found):
     return figure_bytes(forest_plot(found), "svg").decode()
 
 
-def texts(found: Evaluation) -> list[str]:
+def texts(found):
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg(found))
 
 
-def test_a_row_a_policy_with_its_number() -> None:
+def test_a_row_a_policy_with_its_number():
     said = texts(evaluation([judged("random", -0.031), judged("list:a,b", 0.0204)]))
     assert {"random", "list:a,b", "−0.031  (−0.043 to −0.019)", "+0.020  (+0.008 to +0.032)"} <= set(said)
 
 
-def test_what_cannot_be_said_has_words_in_place_of_a_number() -> None:
+def test_what_cannot_be_said_has_words_in_place_of_a_number():
     found = evaluation([NO_ANSWER, judged("random", 0.01)])
     said = texts(found)
     assert said.count("cannot say") == 1
@@ -63,26 +63,26 @@ def test_what_cannot_be_said_has_words_in_place_of_a_number() -> None:
     assert "cannot say" in texts(evaluation([NO_ANSWER])), "with no number at all"
 
 
-def test_caution_and_model_based_answers_are_marked() -> None:
+def test_caution_and_model_based_answers_are_marked():
     said = texts(evaluation([judged("random", 0.01, "caution")], PLAYED))
     assert "caution" in said
     assert "model-based: cascade-ts" in said
 
 
-def test_long_names_are_broken_and_cut() -> None:
+def test_long_names_are_broken_and_cut():
     said = texts(evaluation([judged(LONG, 0.01)]))
     assert any(text.endswith("…") for text in said)
     assert max(map(len, said)) <= 80
 
 
-def test_many_policies_make_a_higher_figure_of_the_same_width() -> None:
+def test_many_policies_make_a_higher_figure_of_the_same_width():
     one = forest_plot(evaluation([judged("random", 0.01)])).get_size_inches()
     eight = forest_plot(evaluation([judged(f"list:{n}", n / 100) for n in range(8)])).get_size_inches()
     assert one[0] == eight[0]
     assert eight[1] > one[1] + 2
 
 
-def test_the_page_says_it_all_and_escapes_names() -> None:
+def test_the_page_says_it_all_and_escapes_names():
     page = evaluation_page(
         evaluation([judged("random", -0.03), NO_ANSWER], PLAYED), command="firstclick evaluate run"
     )
@@ -95,14 +95,14 @@ def test_the_page_says_it_all_and_escapes_names() -> None:
     assert "What is regret?" not in page
 
 
-def test_of_many_policies_the_headline_names_the_highest_and_the_lowest() -> None:
+def test_of_many_policies_the_headline_names_the_highest_and_the_lowest():
     answers = [judged("a", 0.01), judged("b", 0.05), NO_ANSWER, judged("c", -0.02)]
     headline = re.search(r'<p class="headline">(.*?)</p>', evaluation_page(evaluation(answers)), re.DOTALL)
     assert headline is not None
     assert re.match(r"Highest of 4: b: .* Lowest: c: .* Cannot say: 1 of 4\.", headline[1])
 
 
-def test_a_caution_does_not_lead_the_headline_while_others_are_ok() -> None:
+def test_a_caution_does_not_lead_the_headline_while_others_are_ok():
     doubtful = judged("b", 0.05, "caution")
     said = headlines(evaluation([judged("a", 0.01), doubtful, judged("c", -0.02), judged("d", 0.0)]))
     assert re.match(r"Highest of 4: a: .* Higher, but: b: .*, with caution\. Lowest: c: ", said)
@@ -119,7 +119,5 @@ def test_a_caution_does_not_lead_the_headline_while_others_are_ok() -> None:
         (Estimate(0.25, 0.25, 0.25), ("+0.2500", "+0.2500 to +0.2500")),
     ],
 )
-def test_numbers_are_cut_where_the_interval_has_its_second_digit(
-    estimate: Estimate, said: tuple[str, str]
-) -> None:
+def test_numbers_are_cut_where_the_interval_has_its_second_digit(estimate, said):
     assert value_and_interval(estimate, signed=True) == said

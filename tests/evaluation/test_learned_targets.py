@@ -1,14 +1,12 @@
 """Policies that have learned from the log that they are judged on."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
-from firstclick.evaluation.own_log import OwnLog, log_in_store
-from firstclick.evaluation.result import CANNOT_SAY, CAUTION, OK, PolicyAnswer
+from firstclick.evaluation.own_log import log_in_store
+from firstclick.evaluation.result import CANNOT_SAY, CAUTION, OK
 from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.target_specs import make_target, read_specs
 from firstclick.serve import open_service
@@ -20,7 +18,7 @@ N, LATE, HALF = 900, 40, 400
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+def place(tmp_path_factory):
     """Uniform slates of a model that learns from them, all items alike. Forty slates were drawn first and
     reported last: their feedback is in the events from 902 on. And a fork of it, which went on alone."""
     place = str(tmp_path_factory.mktemp("learned") / "shop.db")
@@ -40,17 +38,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def log(place: str) -> OwnLog:
+def log(place):
     return log_in_store(place, "shop")
 
 
-def answer(log: OwnLog, spec: str, place: str) -> PolicyAnswer:
+def answer(log, spec, place):
     (read,) = read_specs([spec])
     return evaluate(log, {spec: make_target(read, log, store=place)}, logger="fixed").answers[0]
 
 
 @pytest.mark.parametrize("kind", ["greedy", "sample"])
-def test_a_model_is_not_ok_on_the_slates_it_has_learned_from(log: OwnLog, place: str, kind: str) -> None:
+def test_a_model_is_not_ok_on_the_slates_it_has_learned_from(log, place, kind):
     found = answer(log, f"{kind}:shop", place)
     assert found.verdict == CAUTION
     assert found.reasons[-1].startswith("shop has learned from these slates: ")
@@ -58,7 +56,7 @@ def test_a_model_is_not_ok_on_the_slates_it_has_learned_from(log: OwnLog, place:
     assert found.support["slates"] == N + LATE
 
 
-def test_a_model_as_it_was_is_judged_on_slates_drawn_later(log: OwnLog, place: str) -> None:
+def test_a_model_as_it_was_is_judged_on_slates_drawn_later(log, place):
     found = answer(log, f"greedy:shop,event={HALF}", place)
     assert found.verdict == OK, found.reasons
     # Event 1 is the creation. Slate n of those reported at once was drawn after event n; the late ones, after
@@ -75,20 +73,20 @@ def test_a_model_as_it_was_is_judged_on_slates_drawn_later(log: OwnLog, place: s
     assert found.value.value - found.difference.value == pytest.approx(later)
 
 
-def test_where_no_slate_was_drawn_later_the_log_cannot_say(log: OwnLog, place: str) -> None:
+def test_where_no_slate_was_drawn_later_the_log_cannot_say(log, place):
     found = answer(log, f"greedy:shop,event={log.stored.head}", place)
     assert (found.verdict, found.difference) == (CANNOT_SAY, None)
     assert found.reasons == (f"no slate that can be judged was drawn after event {log.stored.head}",)
 
 
-def test_a_fork_has_learned_from_them_too_and_another_model_has_not(log: OwnLog, place: str) -> None:
+def test_a_fork_has_learned_from_them_too_and_another_model_has_not(log, place):
     assert answer(log, "greedy:copy", place).reasons[-1].startswith("copy has learned from these slates")
     other = answer(log, "greedy:other", place)
     assert other.verdict == OK, other.reasons
     assert other.notes[0].startswith("judge it on slates that it has not learned from")
 
 
-def test_of_a_saved_ranker_nobody_knows_what_it_has_learned_from(tmp_path: Path) -> None:
+def test_of_a_saved_ranker_nobody_knows_what_it_has_learned_from(tmp_path):
     log = hand_ordered_log(n=3000, explore=1.0)
     saved = tmp_path / "ranker.npz"
     Ranker(Catalog(["tea", "coffee", "cocoa", "milk", "water"]), k=3, policy="cascade-ts", seed=1).save(saved)

@@ -1,9 +1,6 @@
 """The probabilities of the slates of a log: what is mixed in, and what is refused."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,8 +9,6 @@ import pytest
 from firstclick.cli import main
 from firstclick.evaluation.logged_propensities import (
     HOLDOUT,
-    LoggedPropensities,
-    LoggedSlate,
     logged_propensities,
 )
 from firstclick.evaluation.propensities.places import uniform_chances
@@ -21,7 +16,7 @@ from firstclick.evaluation.propensities.slate_propensity import slate_propensity
 from firstclick.serve.log.drawn import NOT_RECORDED
 from firstclick.serve.log.events import Kind, read_feedback
 from firstclick.serve.model.sources import OTHER_ARM
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from tests.support.launching import drawn_of, events_of, unit_in
 from tests.support.made_log import bare, made_items
 
@@ -30,21 +25,21 @@ LIST = ["i3", "i1", "i4"]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
+def service(place):
     with open_service(place) as service:
         yield service
 
 
-def create(service: Service, policy: str = "cascade-ts", **more: Any) -> None:
+def create(service, policy="cascade-ts", **more):
     service.create("shop", policy=policy, k=K, items=bare(made_items(N)), seed=5, **more)
 
 
-def play(service: Service, n: int, seed: int = 1, name: str = "shop", **asked: Any) -> None:
+def play(service, n, seed=1, name="shop", **asked):
     """Slates and made-up clicks; the item i2 is liked."""
     draw = np.random.default_rng(seed)
     for number in range(n):
@@ -54,17 +49,17 @@ def play(service: Service, n: int, seed: int = 1, name: str = "shop", **asked: A
         service.feedback(name, slate, click)
 
 
-def of(service: Service, name: str = "shop", **more: Any) -> LoggedPropensities:
+def of(service, name="shop", **more):
     stored = next(one for one in service.store.models() if one.name == name)
     return logged_propensities(service.store, stored, **more)
 
 
-def chances(slate: LoggedSlate) -> np.ndarray:
+def chances(slate):
     assert slate.propensity is not None, slate.not_evaluable
     return slate.propensity.chances
 
 
-def check_weights(found: LoggedPropensities, first: int = N, whole: int = N * (N - 1)) -> None:
+def check_weights(found, first=N, whole=N * (N - 1)):
     """A prefix that comes with probability p weighs 1/p: so weights are in the mean as many as there are
     prefixes. Wrong probabilities anywhere in the log move that mean. False alarm: 1 in 100,000."""
     for j, wanted in enumerate((first, whole)):
@@ -74,7 +69,7 @@ def check_weights(found: LoggedPropensities, first: int = N, whole: int = N * (N
         assert weights.std() / np.sqrt(len(weights)) < 0.15 * wanted
 
 
-def test_exploration_is_mixed_in(service: Service) -> None:
+def test_exploration_is_mixed_in(service):
     create(service, explore=0.3)
     play(service, 300)
     found = of(service)
@@ -95,7 +90,7 @@ def test_exploration_is_mixed_in(service: Service) -> None:
     np.testing.assert_allclose(chances(before[0]), near, rtol=0.2)
 
 
-def test_the_list_and_its_floor_are_mixed_in(service: Service) -> None:
+def test_the_list_and_its_floor_are_mixed_in(service):
     create(service, explore=0.5, baseline=LIST, max_loss=0.5)
     play(service, 300)
     found = of(service)
@@ -107,7 +102,7 @@ def test_the_list_and_its_floor_are_mixed_in(service: Service) -> None:
     assert chances(by_list)[1] > 1 - share
 
 
-def test_a_trial_without_a_limit_is_told_over_its_arms(service: Service) -> None:
+def test_a_trial_without_a_limit_is_told_over_its_arms(service):
     create(service, explore=0.5, baseline=LIST, max_loss=1)
     service.start_trial("shop", {"policy": 0.7, "baseline": 0.3})
     play(service, 300)
@@ -119,7 +114,7 @@ def test_a_trial_without_a_limit_is_told_over_its_arms(service: Service) -> None
     assert 0.3 < chances(holdout)[1] < 0.9
 
 
-def test_a_trial_with_a_floor_is_told_within_its_arm(service: Service) -> None:
+def test_a_trial_with_a_floor_is_told_within_its_arm(service):
     create(service, explore=0.5, baseline=LIST, max_loss=0.5)
     service.start_trial("shop", {"policy": 0.5, "baseline": 0.5})
     play(service, 20, unit=unit_in(service, 0))
@@ -132,7 +127,7 @@ def test_a_trial_with_a_floor_is_told_within_its_arm(service: Service) -> None:
         assert chances(one)[0] >= one.policy_share * 0.5 / N - 1e-12
 
 
-def test_arms_of_other_models_are_refused(service: Service) -> None:
+def test_arms_of_other_models_are_refused(service):
     create(service, explore=0.5, baseline=LIST, max_loss=1)
     service.start_trial("shop", {"policy": 0.5, "policy:random": 0.5})
     play(service, 10, unit=unit_in(service, 1))
@@ -145,7 +140,7 @@ def test_arms_of_other_models_are_refused(service: Service) -> None:
         assert chances(one)[0] == pytest.approx(chances(one)[1])
 
 
-def test_requests_rollbacks_and_forks(service: Service) -> None:
+def test_requests_rollbacks_and_forks(service):
     create(service, explore=0.2)
     play(service, 30)
     service.roll_back("shop", 15)
@@ -165,7 +160,7 @@ def test_requests_rollbacks_and_forks(service: Service) -> None:
     np.testing.assert_allclose(chances(both.slates[-1]), [1 / 5, 1 / 20])
 
 
-def test_what_the_log_does_not_tell_is_refused(service: Service) -> None:
+def test_what_the_log_does_not_tell_is_refused(service):
     create(service)
     play(service, 5)
     slates = [event for event in events_of(service) if event.kind == Kind.FEEDBACK]
@@ -175,30 +170,28 @@ def test_what_the_log_does_not_tell_is_refused(service: Service) -> None:
     class Older:
         """The store, with an event as earlier versions wrote them."""
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             return getattr(service.store, name)
 
-        def events(self, *args: Any, **more: Any) -> Iterator[list[Any]]:
+        def events(self, *args, **more):
             for chunk in service.store.events(*args, **more):
                 yield [bare_event if one.seq == bare_event.seq else one for one in chunk]
 
     stored = next(iter(service.store.models()))
-    found = logged_propensities(Older(), stored)  # type: ignore[arg-type]
+    found = logged_propensities(Older(), stored)
     assert found.reasons() == {NOT_RECORDED: 1}
     assert found.slates[2].propensity is None
     assert found.slates[2].rows == read_feedback(slates[2].payload).rows
     assert found.methods() == {"quadrature": 4}
 
 
-def test_the_command_writes_a_ranked_log(
-    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_a_ranked_log(place, tmp_path, capsys, monkeypatch):
     with open_service(place) as service:
         create(service, explore=0.25)
         play(service, 40)
     out = tmp_path / "slates.parquet"
 
-    def run(*words: str) -> int:
+    def run(*words):
         line = ["evaluate", "propensities", "shop", "--store", place, "--out", str(out), *words]
         monkeypatch.setattr("sys.argv", ["firstclick", *line])
         with pytest.raises(SystemExit) as ended:

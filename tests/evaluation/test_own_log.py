@@ -1,52 +1,49 @@
 """A model's own log as a ranked log: what was shown and clicked, corrections and time-outs included."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.evaluation.own_log import OwnLog, log_in_model_file, log_in_store
+from firstclick.evaluation.own_log import log_in_model_file, log_in_store
 from firstclick.files.writing import write_whole
-from firstclick.logs.ranked_log import NOT_TOLD, SlateBatch
+from firstclick.logs.ranked_log import NOT_TOLD
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
-from firstclick.wire.feedback import ServedSlate
 from tests.support.made_log import K, made_items
 
 WAIT = 60.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
-def shop(place: str, policy: str = "random", **how: float) -> Service:
+def shop(place, policy="random", **how):
     service = open_service(place)
     service.create("shop", policy=policy, k=K, items=made_items(), seed=5, no_click_after=WAIT, **how)
     return service
 
 
-def give_up(service: Service, n: int) -> None:
+def give_up(service, n):
     assert service.no_clicks._give_up(service.model("shop"), time.time() + WAIT + 1) == n
 
 
-def whole(log: OwnLog) -> SlateBatch:
+def whole(log):
     (batch,) = log.batches()
     return batch
 
 
-def shown(log: OwnLog, batch: SlateBatch, row: int) -> list[object]:
+def shown(log, batch, row):
     return [log.items[code] for code in batch.items[row] if code >= 0]
 
 
 @pytest.fixture
-def told(place: str) -> Iterator[tuple[str, list[ServedSlate]]]:
+def told(place):
     """Five slates: a click, two clicks with `examined`, no click, a time-out, one with a late click."""
     with shop(place) as service:
         slates = [service.recommend("shop") for _ in range(3)]
@@ -61,7 +58,7 @@ def told(place: str) -> Iterator[tuple[str, list[ServedSlate]]]:
         yield place, slates
 
 
-def test_slates_clicks_and_numbers_are_those_of_the_events(told: tuple[str, list[ServedSlate]]) -> None:
+def test_slates_clicks_and_numbers_are_those_of_the_events(told):
     place, slates = told
     log = log_in_store(place, "shop")
     batch = whole(log)
@@ -76,7 +73,7 @@ def test_slates_clicks_and_numbers_are_those_of_the_events(told: tuple[str, list
     assert any("1 slates that nobody reported in time are taken as no click" in note for note in log.notes)
 
 
-def test_a_time_out_can_be_taken_as_not_reported(told: tuple[str, list[ServedSlate]]) -> None:
+def test_a_time_out_can_be_taken_as_not_reported(told):
     batch = whole(log_in_store(told[0], "shop", timed_out="not-reported"))
     # The correction is a report.
     assert batch.reported.tolist() == [True, True, True, False, True]
@@ -84,9 +81,7 @@ def test_a_time_out_can_be_taken_as_not_reported(told: tuple[str, list[ServedSla
         log_in_store(told[0], "shop", timed_out="click")
 
 
-def test_an_exported_file_and_the_store_say_the_same(
-    told: tuple[str, list[ServedSlate]], tmp_path: Path
-) -> None:
+def test_an_exported_file_and_the_store_say_the_same(told, tmp_path):
     out = tmp_path / "shop.model"
     with open_store(told[0], read_only=True) as store:
         (stored,) = store.models()
@@ -97,7 +92,7 @@ def test_an_exported_file_and_the_store_say_the_same(
         assert (one is None and other is None) or np.array_equal(one, other, equal_nan=True)
 
 
-def test_slates_that_were_rolled_back_were_shown(place: str) -> None:
+def test_slates_that_were_rolled_back_were_shown(place):
     with shop(place, "cascade-ts") as service:
         for click in (0, 1, 2):
             service.feedback("shop", service.recommend("shop").token, click=click)
@@ -106,7 +101,7 @@ def test_slates_that_were_rolled_back_were_shown(place: str) -> None:
     assert whole(log_in_store(place, "shop")).clicks.sum(axis=1).tolist() == [1, 1, 1, 0]
 
 
-def test_an_archived_log_is_read_from_the_store_and_its_files(place: str, tmp_path: Path) -> None:
+def test_an_archived_log_is_read_from_the_store_and_its_files(place, tmp_path):
     with shop(place, "cascade-ts") as service:
         for click in (0, 1, 2, None):
             service.feedback("shop", service.recommend("shop").token, click=click)
@@ -123,7 +118,7 @@ def test_an_archived_log_is_read_from_the_store_and_its_files(place: str, tmp_pa
     assert np.array_equal(again.clicks, before.clicks)
 
 
-def test_uniform_slates_have_their_exact_propensities(place: str) -> None:
+def test_uniform_slates_have_their_exact_propensities(place):
     with shop(place, "cascade-ts", explore=1.0) as service:
         service.feedback("shop", service.recommend("shop").token, click=0)
         service.feedback("shop", service.recommend("shop", k=2).token, click=0)
@@ -133,13 +128,13 @@ def test_uniform_slates_have_their_exact_propensities(place: str) -> None:
     assert np.allclose(batch.propensities, [chances, [chances[0], chances[1], chances[1]]], rtol=1e-12)
 
 
-def test_other_slates_have_none(place: str) -> None:
+def test_other_slates_have_none(place):
     with shop(place, "cascade-ts", explore=0.5) as service:
         service.feedback("shop", service.recommend("shop").token, click=0)
     assert whole(log_in_store(place, "shop")).propensities is None
 
 
-def test_slates_that_were_never_reported_are_counted(place: str) -> None:
+def test_slates_that_were_never_reported_are_counted(place):
     with shop(place, "cascade-ts") as service:
         for _ in range(4):
             slate = service.recommend("shop")
@@ -148,7 +143,7 @@ def test_slates_that_were_never_reported_are_counted(place: str) -> None:
     assert log_in_store(place, "shop").unreported == 3
 
 
-def test_clear_words_where_there_is_nothing_to_read(place: str) -> None:
+def test_clear_words_where_there_is_nothing_to_read(place):
     with shop(place):
         pass
     with pytest.raises(InvalidInput, match="model 'shop' has no slate with a reported outcome yet"):

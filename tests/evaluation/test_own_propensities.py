@@ -1,7 +1,5 @@
 """A model's own log with probabilities from its fold, and how widely the weights of a target spread."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from firstclick.serve.model.replay import recover
 NAMES = ["tea", "coffee", "cocoa", "milk"]
 
 
-def shop(place: Path, policy: str, n: int) -> OwnLogWithPropensities:
+def shop(place, policy, n):
     """Slates of 2 of 4 items, every tenth among candidates; tea is clicked if it is shown first."""
     with open_service(str(place)) as service:
         items = [Item(name) for name in NAMES]
@@ -29,14 +27,14 @@ def shop(place: Path, policy: str, n: int) -> OwnLogWithPropensities:
     return OwnLogWithPropensities(log_in_store(str(place), "shop"))
 
 
-def test_what_was_known_after_an_event() -> None:
+def test_what_was_known_after_an_event():
     known = Spread(np.array([1, 10, 20]), np.array([[5.0], [3.0], [2.0]]))
     assert known.known_after(np.array([1, 2, 9, 10, 19, 20, 99])).ravel().tolist() == [5, 5, 5, 3, 3, 2, 2]
 
 
 def test_slates_whose_feedback_comes_late_are_weighed_by_what_was_known_when_they_were_drawn(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     place = str(tmp_path / "shop.db")
     with open_service(place) as service:
         service.create("shop", items=[Item(name) for name in NAMES], k=2, policy="random", seed=1)
@@ -59,7 +57,7 @@ def test_slates_whose_feedback_comes_late_are_weighed_by_what_was_known_when_the
     assert weighted.spread[:, 0].tolist() == [9.0] * 25 + [4.0]
 
 
-def test_requests_for_some_items_are_left_out_and_told(tmp_path: Path) -> None:
+def test_requests_for_some_items_are_left_out_and_told(tmp_path):
     log = shop(tmp_path / "shop.db", "random", 60)
     (batch,) = log.batches()
     assert batch.propensities is not None
@@ -70,7 +68,7 @@ def test_requests_for_some_items_are_left_out_and_told(tmp_path: Path) -> None:
     assert any(note.startswith("6 slates are left out, because their request named") for note in found.notes)
 
 
-def test_the_spread_of_a_list_is_one_over_its_probability(tmp_path: Path) -> None:
+def test_the_spread_of_a_list_is_one_over_its_probability(tmp_path):
     log = shop(tmp_path / "shop.db", "random", 30)
     target = FixedList(["milk", "tea"])
     target.start(log)
@@ -86,7 +84,7 @@ def test_the_spread_of_a_list_is_one_over_its_probability(tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_the_model_is_asked_as_it_was_when_the_slate_was_drawn(tmp_path: Path) -> None:
+def test_the_model_is_asked_as_it_was_when_the_slate_was_drawn(tmp_path):
     log = shop(tmp_path / "shop.db", "cascade-ts", 120)
     (batch,) = log.batches()
     assert batch.propensities is not None

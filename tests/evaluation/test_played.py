@@ -1,14 +1,12 @@
 """Policies played in worlds fitted to a log: what they are compared with, and how sure that is."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from firstclick import InvalidInput
 from firstclick.click_models import Refits, read_sessions
 from firstclick.evaluation.played import play_on_log
-from firstclick.files.progress import Progress, silent
+from firstclick.files.progress import silent
 from firstclick.logs.ranked_log import RankedLog, SlateBatch
 from firstclick.streams import stream
 
@@ -22,7 +20,7 @@ class ArrayLog(RankedLog):
 
     name = "page.csv"
 
-    def __init__(self, items, clicks, segments=None) -> None:
+    def __init__(self, items, clicks, segments=None):
         self.items = [f"tea {item}" for item in range(N_ITEMS)]
         self.segments = () if segments is None else ("desk", "phone")
         self.k = items.shape[1]
@@ -36,11 +34,11 @@ class ArrayLog(RankedLog):
             segments=segments,
         )
 
-    def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
+    def batches(self, progress=silent):
         yield self.batch
 
 
-def position_log(n=5000, explored=0.3, seed=1) -> ArrayLog:
+def position_log(n=5000, explored=0.3, seed=1):
     """Users who look at positions by chance; the list of the page is 0, 1, 2."""
     draw = stream(seed, "log")
     slates = np.tile(np.arange(K), (n, 1))

@@ -3,8 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +19,13 @@ POLICIES = ["random", "list:chai,espresso", "greedy:learned.npz"]
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path):
     shell = Shell(tmp_path)
     yield shell
     shell.close()
 
 
-def test_the_page_is_what_its_commands_print_and_the_truth_lies_in_its_intervals(shell: Shell) -> None:
+def test_the_page_is_what_its_commands_print_and_the_truth_lies_in_its_intervals(shell):
     told = []
     for command in commands(PAGE):
         text = command.text.replace("127.0.0.1:8000", f"127.0.0.1:{shell.port}")
@@ -58,7 +56,7 @@ def test_the_page_is_what_its_commands_print_and_the_truth_lies_in_its_intervals
         assert row.group(1).split("|")[-1].strip() == f"{truth:.3f}"
 
 
-def truths(shell: Shell) -> dict[str, float]:
+def truths(shell):
     from firstclick import Ranker
 
     means, _ = Ranker.load(shell.folder / "learned.npz").estimates(DRINKS)
@@ -71,5 +69,5 @@ def truths(shell: Shell) -> dict[str, float]:
     }
 
 
-def without_blanks(text: str) -> list[str]:
+def without_blanks(text):
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]

@@ -1,11 +1,9 @@
 """Targets: how likely each is to show what was logged, and what a click model expects of it."""
 
-from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from firstclick import Catalog, Ranker
 from firstclick.click_models.click_fit import ClickFit
@@ -13,21 +11,19 @@ from firstclick.errors import InvalidInput
 from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
 from firstclick.evaluation.judged_slates import log_facts, some_slates
 from firstclick.evaluation.targets import FixedList, Target, Uniform
-from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
+from firstclick.logs.ranked_log import NO_ITEM
 from tests.support.arrays_log import NAMES, ArraysLog
 
 ALL = np.array(list(permutations(range(5), 3)), np.int32)
 
 
-def batch_of(
-    items: NDArray[np.int32], candidates: Sequence[Sequence[int]] | None = None
-) -> tuple[ArraysLog, SlateBatch]:
+def batch_of(items, candidates=None):
     log = ArraysLog(items, np.zeros(items.shape), None, candidates=candidates)
     (batch,) = log.batches()
     return log, batch
 
 
-def fit_of(model: str) -> ClickFit:
+def fit_of(model):
     """Two models whose clicks below depend on what is above, with items that differ."""
     attraction = np.array([[0.5, 0.3, 0.2, 0.1, 0.05]])
     leaving = np.array([[0.9, 0.2, 0.6, 0.4, 0.5]])
@@ -38,7 +34,7 @@ def fit_of(model: str) -> ClickFit:
     )  # fmt: skip
 
 
-def test_a_list_shows_its_first_items_and_nothing_else() -> None:
+def test_a_list_shows_its_first_items_and_nothing_else():
     log, batch = batch_of(np.array([[0, 1, 2], [0, 1, 3], [0, 2, 1], [1, 0, 2], [0, 1, NO_ITEM]]))
     target = FixedList(["tea", "coffee", "cocoa", "milk"])
     target.start(log)
@@ -47,7 +43,7 @@ def test_a_list_shows_its_first_items_and_nothing_else() -> None:
     assert target.notes() == ["the first 3 of its 4 items are judged: slates have no more"]
 
 
-def test_with_candidates_a_list_shows_the_first_that_are_allowed() -> None:
+def test_with_candidates_a_list_shows_the_first_that_are_allowed():
     candidates = [[4, 2, 0], [3, 1], [0, 1, 2, 3, 4], [4]]
     log, batch = batch_of(np.zeros((4, 3), np.int32), candidates)
     order = ["water", "cocoa", "wine", "coffee", "tea"]
@@ -61,7 +57,7 @@ def test_with_candidates_a_list_shows_the_first_that_are_allowed() -> None:
     assert target.refusal() == "", "an item that the log does not know is not among the candidates"
 
 
-def test_ids_that_a_file_has_turned_into_text_are_found() -> None:
+def test_ids_that_a_file_has_turned_into_text_are_found():
     log, batch = batch_of(np.array([[2, 0, 1]]))
     log.items = ["7", "8", "9", "10", "11"]
     target = FixedList([9, 7, 8])
@@ -76,21 +72,21 @@ def test_ids_that_a_file_has_turned_into_text_are_found() -> None:
         (["tea", "wine", "beer", "milk"], "no slate of the log shows wine, beer; log pages that may show it"),
     ],
 )
-def test_a_list_that_the_log_can_say_nothing_of(items: list[str], said: str) -> None:
+def test_a_list_that_the_log_can_say_nothing_of(items, said):
     log, _ = batch_of(ALL)
     target = FixedList(items)
     target.start(log)
     assert target.refusal().startswith(said)
 
 
-def test_an_item_twice_or_no_item_is_no_list() -> None:
+def test_an_item_twice_or_no_item_is_no_list():
     with pytest.raises(InvalidInput, match="item 'tea' is in the list twice; name it once"):
         FixedList(["tea", "milk", "tea"])
     with pytest.raises(InvalidInput, match="a list needs at least one item"):
         FixedList([])
 
 
-def test_uniform_slates_are_all_as_likely_and_sum_to_one() -> None:
+def test_uniform_slates_are_all_as_likely_and_sum_to_one():
     log, batch = batch_of(ALL)
     target = Uniform()
     target.start(log)
@@ -108,7 +104,7 @@ def test_uniform_slates_are_all_as_likely_and_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize("model", ["cm", "dbn"])
-def test_the_mean_of_what_is_expected_over_a_uniform_next_item_is_exact(model: str) -> None:
+def test_the_mean_of_what_is_expected_over_a_uniform_next_item_is_exact(model):
     """Otherwise Cascade-DR would be biased."""
     log, batch = batch_of(ALL)
     target = Uniform()
@@ -121,7 +117,7 @@ def test_the_mean_of_what_is_expected_over_a_uniform_next_item_is_exact(model: s
             assert expected.target[after, place] == pytest.approx(mean, abs=1e-12), (place, prefix)
 
 
-def test_with_candidates_the_mean_is_over_those() -> None:
+def test_with_candidates_the_mean_is_over_those():
     slates = np.array(list(permutations([0, 2, 4], 2)), np.int32)
     log, batch = batch_of(slates, [[4, 0, 2]] * len(slates))
     target = Uniform()
@@ -132,7 +128,7 @@ def test_with_candidates_the_mean_is_over_those() -> None:
     assert expected.target[after_tea, 1] == pytest.approx(expected.logged[after_tea, 1].mean(), abs=1e-12)
 
 
-def mixed_candidates(items: NDArray[np.int32]) -> tuple[ArraysLog, SlateBatch]:
+def mixed_candidates(items):
     """Every second slate names candidates; the others allow all items. Their run does not begin at 0."""
     log, batch = batch_of(items, [[0, 2, 4, 1] if row % 2 else [] for row in range(len(items))])
     assert batch.candidates is not None
@@ -143,16 +139,16 @@ def mixed_candidates(items: NDArray[np.int32]) -> tuple[ArraysLog, SlateBatch]:
     )
 
 
-def test_slates_without_candidates_count_as_chosen_from_all_items() -> None:
+def test_slates_without_candidates_count_as_chosen_from_all_items():
     candidates = [[], [1, 3], [0, 1, 2], []]
     log = ArraysLog(ALL[:4], np.zeros((4, 3)), np.full((4, 3), 0.1), candidates=candidates)
     assert log_facts(log).candidates == 5 + 2 + 3 + 5
 
 
 @pytest.mark.parametrize("kind", ["uniform", "list", "greedy", "sample"])
-def test_a_slate_that_names_no_candidates_allows_all_items(kind: str) -> None:
+def test_a_slate_that_names_no_candidates_allows_all_items(kind):
     items = np.repeat(np.array([[0, 1, 2], [3, 0, 1], [2, 1, 0]], np.int32), 2, axis=0)
-    made: dict[str, Target] = {
+    made = {
         "uniform": Uniform(),
         "list": FixedList(["milk", "tea", "coffee", "cocoa"]),
         "greedy": GreedySlate(ranker("cascade-ts")),
@@ -184,7 +180,7 @@ def test_a_slate_that_names_no_candidates_allows_all_items(kind: str) -> None:
     assert target.prefix_chances(some_slates(mixed, np.empty(0, np.int64))).shape == (0, 3)
 
 
-def test_of_a_list_a_model_expects_the_clicks_from_each_place_on() -> None:
+def test_of_a_list_a_model_expects_the_clicks_from_each_place_on():
     log, batch = batch_of(ALL)
     target = FixedList(["cocoa", "tea", "milk"])
     target.start(log)
@@ -196,7 +192,7 @@ def test_of_a_list_a_model_expects_the_clicks_from_each_place_on() -> None:
         assert row.tolist() == pytest.approx([sum(clicks), sum(clicks[1:]), clicks[2]])
 
 
-def ranker(policy: str, k: int = 3) -> Ranker:
+def ranker(policy, k=3):
     """A ranker that has seen tea clicked often and coffee sometimes; its catalog has wine, and no water."""
     found = Ranker(Catalog(["wine", "milk", "cocoa", "coffee", "tea"]), k=k, policy=policy, seed=3)
     for step in range(30):
@@ -206,7 +202,7 @@ def ranker(policy: str, k: int = 3) -> Ranker:
     return found
 
 
-def test_the_greedy_slate_is_that_of_the_highest_estimates() -> None:
+def test_the_greedy_slate_is_that_of_the_highest_estimates():
     known = ranker("cascade-ts")
     means, _ = known._engine.estimates(np.arange(5))
     order = [known.catalog.items[row] for row in np.argsort(-means, kind="stable")]
@@ -223,7 +219,7 @@ def test_the_greedy_slate_is_that_of_the_highest_estimates() -> None:
     assert "the policy does not know water of the log, and never shows it" in target.notes()
 
 
-def test_a_sampling_policy_is_as_likely_as_it_draws() -> None:
+def test_a_sampling_policy_is_as_likely_as_it_draws():
     """20,000 draws: an error of 5 standard errors, once in a million, fails this."""
     known = ranker("cascade-ts")
     target = SamplingPolicy(known)
@@ -244,7 +240,7 @@ def test_a_sampling_policy_is_as_likely_as_it_draws() -> None:
     assert chances[2].tolist() == [0, 0, 0], "water is not in its catalog"
 
 
-def test_what_is_expected_of_a_sampling_policy_does_not_depend_on_the_logged_item() -> None:
+def test_what_is_expected_of_a_sampling_policy_does_not_depend_on_the_logged_item():
     target = SamplingPolicy(ranker("cascade-ts"))
     log, batch = batch_of(ALL)
     target.start(log)
@@ -254,7 +250,7 @@ def test_what_is_expected_of_a_sampling_policy_does_not_depend_on_the_logged_ite
     assert (np.diff(expected.logged[0]) < 0).all(), "fewer clicks from each further place on"
 
 
-def test_policies_that_cannot_be_frozen_so_say_why() -> None:
+def test_policies_that_cannot_be_frozen_so_say_why():
     wants_context = Ranker(
         Catalog(["a", "b", "c"], np.eye(3)), k=2, policy="context-lin-ts:context=2", seed=1
     )
@@ -266,9 +262,9 @@ def test_policies_that_cannot_be_frozen_so_say_why() -> None:
     assert target.refusal().startswith("the policy makes slates of 2 items and the log's slates up to 3")
 
 
-def test_a_target_of_somebody_else_needs_one_method() -> None:
+def test_a_target_of_somebody_else_needs_one_method():
     class Mine(Target):
-        def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+        def prefix_chances(self, slates):
             return np.full(slates.items.shape, 0.5)
 
     log, batch = batch_of(ALL)

@@ -8,12 +8,12 @@ from tests.support.garden import Garden
 
 
 @pytest.fixture(scope="session")
-def garden() -> Dataset:
+def garden():
     return Dataset.load(Garden(), None)
 
 
 @pytest.fixture
-def experiment() -> Experiment:
+def experiment():
     return Experiment(
         name="tiny",
         title="A tiny experiment",

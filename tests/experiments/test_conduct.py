@@ -94,9 +94,9 @@ def test_an_interrupted_folder_goes_on_and_ends_bit_for_bit_the_same(garden, exp
     with pytest.raises(Stopped):
         conduct([experiment], [garden], tmp_path / "broken", stop_after(5))
     assert len(list((tmp_path / "broken" / "cells").iterdir())) == 5
-    played: list[object] = []
-    begun: list[tuple[int, ...]] = []
-    progress: list[tuple[int, ...]] = []
+    played = []
+    begun = []
+    progress = []
     conduct(
         [experiment], [garden], tmp_path / "broken", counting(played),
         watch=Watch(lambda *cells: begun.append(cells), lambda *steps: progress.append(steps)),
@@ -126,7 +126,7 @@ def test_a_damaged_cell_is_not_trusted_but_played_again(garden, experiment, tmp_
     victim = sorted(folder.glob("cells/*run-1*.json"))[0]
     victim.write_bytes(damage(victim.read_bytes()))
     assert files_of(folder) != before
-    played: list[object] = []
+    played = []
     conduct([experiment], [garden], folder, counting(played))
     assert len(played) == 1
     assert files_of(folder) == before
@@ -147,7 +147,7 @@ def test_a_damaged_cell_is_not_trusted_but_played_again(garden, experiment, tmp_
 )
 def test_cells_of_other_settings_are_not_taken_for_these(garden, experiment, tmp_path, change):
     conduct([experiment], [garden], tmp_path, play_here)
-    played: list[object] = []
+    played = []
     conduct([replace(experiment, **change)], [garden], tmp_path, counting(played), overwrite=True)
     assert len(played) == 12
 
@@ -157,7 +157,7 @@ def test_cells_of_other_data_are_not_taken_for_these(garden, experiment, tmp_pat
     row, column = (int(place[0]) for place in garden.matrix.nonzero())
     changed = garden.matrix.tolil()
     changed[row, column] = 0
-    played: list[object] = []
+    played = []
     conduct(
         [experiment], [replace(garden, matrix=changed.tocsr())], tmp_path, counting(played), overwrite=True
     )
@@ -166,7 +166,7 @@ def test_cells_of_other_data_are_not_taken_for_these(garden, experiment, tmp_pat
 
 def test_more_runs_keep_those_that_are_there(garden, experiment, tmp_path):
     conduct([experiment], [garden], tmp_path, play_here)
-    played: list[object] = []
+    played = []
     comparisons = conduct([replace(experiment, runs=3)], [garden], tmp_path, counting(played), overwrite=True)
     assert len(played) == 6
     assert comparisons[0].results.runs == 3
@@ -305,7 +305,7 @@ def test_a_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monk
     with pytest.raises(WorkFailed, match="No space left"):
         conduct([experiment], [garden], tmp_path / "full", play_here)
     monkeypatch.undo()
-    played: list[object] = []
+    played = []
     conduct([experiment], [garden], tmp_path / "full", counting(played))
     assert len(played) == 8
 
@@ -360,7 +360,7 @@ def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):
 def test_cells_of_other_code_are_not_taken_for_these(garden, experiment, tmp_path, monkeypatch):
     conduct([experiment], [garden], tmp_path, play_here)
     monkeypatch.setattr(cells, "code_hash", lambda module, policy: "other")
-    played: list[object] = []
+    played = []
     conduct([experiment], [garden], tmp_path, counting(played))
     assert len(played) == 12
 

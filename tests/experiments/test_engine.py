@@ -82,14 +82,14 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
             os.kill(worker, signal.SIGKILL)
 
 
-def wait_until(ready, seconds) -> None:
+def wait_until(ready, seconds):
     end = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < end, "still waiting"
         time.sleep(0.05)
 
 
-def is_there(number) -> bool:
+def is_there(number):
     try:
         os.kill(number, 0)
     except ProcessLookupError:

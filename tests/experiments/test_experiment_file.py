@@ -26,7 +26,7 @@ one_split = true
 
 @pytest.fixture
 def write(tmp_path):
-    def write(text: str):
+    def write(text):
         path = tmp_path / "mine.toml"
         path.write_text(text, encoding="utf-8")
         return path

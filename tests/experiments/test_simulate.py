@@ -17,7 +17,7 @@ LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
 SMALL = synthetic_matrix(5, n_users=301, n_items=40, n_groups=3)
 
 
-def same(first: Results, second: Results) -> bool:
+def same(first, second):
     """Whether all curves are equal, bit for bit."""
     return all(
         np.array_equal(getattr(a, measure), getattr(b, measure))
@@ -161,7 +161,7 @@ def test_progress_reaches_the_total_with_one_and_with_two_processes():
 
 
 def test_a_progress_that_raises_stops_everything():
-    def progress(done: int, total: int) -> None:
+    def progress(done, total):
         if done:
             raise KeyboardInterrupt
 

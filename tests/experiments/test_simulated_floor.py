@@ -85,13 +85,13 @@ def test_the_promise_holds_and_the_policy_takes_over_where_it_is_better():
 SCENARIO = FeedbackScenario(synthetic_matrix(5, n_users=301, n_items=40, n_groups=3).matrix, n_items=20)
 
 
-def played(jobs: int = 1) -> Results:
+def played(jobs=1):
     return simulate(
         [POLICY], SCENARIO, k=3, steps=300, runs=3, seed=9, jobs=jobs, baseline=0.8, max_loss=0.05
     )  # fmt: skip
 
 
-def same(one: Results, other: Results) -> bool:
+def same(one, other):
     return all(map(np.array_equal, one[POLICY].against, other[POLICY].against))
 
 

@@ -7,20 +7,19 @@ import json
 import random
 import threading
 import time
-from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.faults.oracle import Change, Ledger, put, rolled_back, shares, withdrawn
+from tests.faults.oracle import Change, put, rolled_back, shares, withdrawn
 from tests.support.made_log import N_FEATURES
 
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0
 # Of all kinds: what was asked is in the log, and every slate can be drawn again.
-REQUESTS: list[dict[str, Any]] = [
+REQUESTS = [
     {}, {}, {}, {"k": 2}, {"exclude": ["i3", "i8"]}, {"candidates": ["i1", "i9", "i4", "i12", "i2"]},
     {"pinned": {"1": "i5"}, "at_most": 1},
 ]  # fmt: skip
@@ -37,10 +36,10 @@ class Reply(NamedTuple):
 class Caller:
     """One connection. A call that got no answer is None: nobody knows what became of it."""
 
-    def __init__(self, port: int, *, timeout: float = 30.0) -> None:
+    def __init__(self, port, *, timeout=30.0):
         self._connection = HTTPConnection("127.0.0.1", port, timeout=timeout)
 
-    def ask(self, method: str, path: str, body: Any = None) -> Reply | None:
+    def ask(self, method, path, body=None):
         headers = {} if body is None else {"content-type": "application/json"}
         try:
             content = None if body is None else json.dumps(body).encode()
@@ -55,10 +54,10 @@ class Caller:
             self._connection.close()
             return None
 
-    def post(self, path: str, body: Any) -> Reply | None:
+    def post(self, path, body):
         return self.ask("POST", path, body)
 
-    def close(self) -> None:
+    def close(self):
         self._connection.close()
 
 
@@ -67,46 +66,46 @@ class Crowd:
 
     def __init__(
         self,
-        ports: Sequence[int],
-        ledger: Ledger,
+        ports,
+        ledger,
         *,
-        clients: int = 8,
-        twice: bool = True,  # those who send again also repeat and contradict themselves
-        changes: bool = True,
-        rollbacks: float = 0.1,  # share of the changes
-        late: float = 0.0,  # seconds that some take to report a slate, if they ever do
-        launched: bool = False,  # whether there are trials: most requests have a unit
-        seed: int = 0,
-    ) -> None:
+        clients=8,
+        twice=True,  # those who send again also repeat and contradict themselves
+        changes=True,
+        rollbacks=0.1,  # share of the changes
+        late=0.0,  # seconds that some take to report a slate, if they ever do
+        launched=False,  # whether there are trials: most requests have a unit
+        seed=0,
+    ):
         self._ports = ports
         self._ledger = ledger
         self._twice, self._rollbacks, self._late = twice, rollbacks, late
         self._launched = launched
         self._seed = seed
         self._stop = threading.Event()
-        self.codes: set[int] = set()
+        self.codes = set()
         self._threads = [threading.Thread(target=self._client, args=(n,)) for n in range(clients)]
         if changes:
             self._threads.append(threading.Thread(target=self._changer, args=(clients,)))
 
-    def __enter__(self) -> "Crowd":
+    def __enter__(self):
         for thread in self._threads:
             thread.start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
-    def _caller(self, number: int) -> Caller:
+    def _caller(self, number):
         return Caller(self._ports[number % len(self._ports)], timeout=15.0)
 
-    def _client(self, number: int) -> None:
+    def _client(self, number):
         draw, caller = random.Random(f"{self._seed} {number}"), self._caller(number)
         again = bool(number % 2)
-        pocket: list[tuple[str, str, int | None]] = []
-        drawer: list[tuple[float, tuple[str, str, int | None]]] = []
+        pocket = []
+        drawer = []
         while not self._stop.is_set():
             while drawer and drawer[0][0] < time.monotonic():
                 pocket.append(drawer.pop(0)[1])
@@ -139,15 +138,13 @@ class Crowd:
                     self._feedback(caller, draw, [(model, token, other)], again)
         caller.close()
 
-    def _note(self, reply: Reply | None) -> None:
+    def _note(self, reply):
         if reply is not None:
             self.codes.add(reply.code)
             if reply.code >= 400:
                 time.sleep(0.01)
 
-    def _feedback(
-        self, caller: Caller, draw: random.Random, pocket: list[tuple[str, str, int | None]], again: bool
-    ) -> tuple[str, str, int | None] | None:
+    def _feedback(self, caller, draw, pocket, again):
         """Send one, or all of one model in a batch; what was answered last."""
         model, token, click = pocket.pop()
         sent = [(token, click)]
@@ -174,7 +171,7 @@ class Crowd:
             if not again or time.monotonic() > until or (reply is not None and self._stop.is_set()):
                 return None
 
-    def _changer(self, number: int) -> None:
+    def _changer(self, number):
         draw, caller = random.Random(f"{self._seed} changes"), self._caller(number)
         seq = 1
         while not self._stop.wait(0.02):
@@ -200,11 +197,11 @@ class Crowd:
                 self._ledger.hear_changes(changes, seq)
         caller.close()
 
-    def _items(self, model: str, draw: random.Random) -> tuple[list[Change], dict[str, Any]]:
+    def _items(self, model, draw):
         """Items to put, to withdraw, or both."""
         ids = draw.sample([f"e{n}" for n in range(8)], 3)
-        changes: list[Change] = []
-        body: dict[str, Any] = {}
+        changes = []
+        body = {}
         if draw.random() < 0.6:
             few = [round(draw.uniform(-0.5, 0.5), 1) for _ in range(N_FEATURES)]
             features = None if model == "bar" else few

@@ -6,15 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstclick.serve.store import open_store
-from tests.faults.clients import MODELS, Caller, Reply
-from tests.faults.oracle import Ledger, Served, Verdict, judge
+from tests.faults.clients import MODELS, Caller
+from tests.faults.oracle import Served, judge
 
 DIE_WITHIN = 30.0
 
@@ -22,7 +19,7 @@ DIE_WITHIN = 30.0
 class Zygote:
     """The process that forks servers (zygote.py)."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.zygote"],
             stdin=subprocess.PIPE,
@@ -32,25 +29,25 @@ class Zygote:
         )
         self._read()
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self):
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, "the zygote died; its error stands above"
-        answer: dict[str, Any] = json.loads(line)
+        answer = json.loads(line)
         return answer
 
-    def call(self, name: str, *arguments: Any) -> dict[str, Any]:
+    def call(self, name, *arguments):
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([name, arguments]) + "\n")
         self._process.stdin.flush()
         return self._read()
 
-    def close(self) -> None:
+    def close(self):
         self._process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
+def zygote():
     """One for all tests."""
     if not hasattr(os, "fork"):
         pytest.skip("processes cannot be forked here")
@@ -62,39 +59,39 @@ def zygote() -> Iterator[Zygote]:
 class Stage:
     """A store and a port on which one server after another lives and dies."""
 
-    def __init__(self, zygote: Zygote, url: str, folder: Path) -> None:
+    def __init__(self, zygote, url, folder):
         self._zygote = zygote
         self.url = url
-        self.port: int = zygote.call("listen")["port"]
+        self.port = zygote.call("listen")["port"]
         self.log = folder / f"server-{self.port}.log"
-        self._pids: set[int] = set()
+        self._pids = set()
 
-    def __enter__(self) -> "Stage":
+    def __enter__(self):
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, *exception):
         for pid in list(self._pids):
             os.kill(pid, signal.SIGKILL)
             self.wait(pid)
         self._zygote.call("hang_up", self.port)
 
-    def start(self, **life: Any) -> int:
+    def start(self, **life):
         """A server; its process."""
         from tests.faults.zygote import Life
 
         asked = Life(self.url, self.port, str(self.log), **life)
-        pid: int = self._zygote.call("start", [*asked[:-1], dict(asked.settings)])["pid"]
+        pid = self._zygote.call("start", [*asked[:-1], dict(asked.settings)])["pid"]
         self._pids.add(pid)
         return pid
 
-    def wait(self, pid: int, seconds: float = DIE_WITHIN) -> int | None:
+    def wait(self, pid, seconds=DIE_WITHIN):
         """Its exit code, -9 after SIGKILL; None if it lives on."""
-        code: int | None = self._zygote.call("wait", pid, seconds)["code"]
+        code = self._zygote.call("wait", pid, seconds)["code"]
         if code is not None:
             self._pids.discard(pid)
         return code
 
-    def die(self, step: str, times: int, **life: Any) -> None:
+    def die(self, step, times, **life):
         """A life that ends at this step."""
         code = self.wait(self.start(step=step, times=times, **life))
         assert code == -signal.SIGKILL, (
@@ -102,23 +99,23 @@ class Stage:
             f"{self.said()}"
         )
 
-    def die_some_time(self, seconds: float, **life: Any) -> None:
+    def die_some_time(self, seconds, **life):
         """A life that ends wherever it is by then."""
         pid = self.start(**life)
         time.sleep(seconds)
         os.kill(pid, signal.SIGKILL)
         assert self.wait(pid) == -signal.SIGKILL
 
-    def stop(self, pid: int) -> int | None:
+    def stop(self, pid):
         """End a life as a service manager would."""
         os.kill(pid, signal.SIGTERM)
         return self.wait(pid)
 
-    def said(self) -> str:
+    def said(self):
         """The end of what the servers said."""
         return self.log.read_text()[-3000:] if self.log.exists() else ""
 
-    def ask(self, method: str, path: str, body: Any = None) -> Reply:
+    def ask(self, method, path, body=None):
         """One question to the server that lives now, answered."""
         caller = Caller(self.port)
         try:
@@ -128,7 +125,7 @@ class Stage:
         assert reply is not None, self.said()
         return reply
 
-    def wait_until(self, code: int, path: str = "/health/ready", *, seconds: float = 20.0) -> Reply:
+    def wait_until(self, code, path="/health/ready", *, seconds=20.0):
         """The answer, once it has this code."""
         until = time.monotonic() + seconds
         while (reply := self.ask("GET", path)).code != code:
@@ -136,7 +133,7 @@ class Stage:
             time.sleep(0.02)
         return reply
 
-    def audit(self, ledger: Ledger) -> None:
+    def audit(self, ledger):
         """Have the server that lives now say what it serves."""
         for model in MODELS:
             code, body, _ = self.ask("GET", f"/v1/models/{model}/audit")
@@ -144,7 +141,7 @@ class Stage:
                 body = {"seq": 0, "digest": str(body), "equal": False}  # Not even that it could say.
             ledger.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
 
-    def judge(self, ledger: Ledger) -> Verdict:
+    def judge(self, ledger):
         """The oracle, when nobody uses the store any more."""
         with open_store(self.url) as store:
             return judge(store, ledger)

@@ -5,8 +5,6 @@ import itertools
 import re
 import sqlite3
 import time
-from pathlib import Path
-from typing import Any
 
 import psycopg
 
@@ -16,7 +14,7 @@ TABLES = ("meta", "model", "event", "snapshot", "token_key", "api_key", "unfinis
 _names = itertools.count(1)
 
 
-def copied(url: str, folder: Path) -> str:
+def copied(url, folder):
     """The address of another store with all that this one holds now."""
     if url.startswith("postgresql"):
         other = f"copy_{next(_names)}"
@@ -34,7 +32,7 @@ def copied(url: str, folder: Path) -> str:
     return str(path)
 
 
-def replaced(url: str, by: str) -> None:
+def replaced(url, by):
     """The store holds what the other holds, from one moment to the next: its file or database stays."""
     if url.startswith("postgresql"):
         _replaced_tables(url, by)
@@ -52,7 +50,7 @@ def replaced(url: str, by: str) -> None:
     target.close()
 
 
-def _replaced_tables(url: str, by: str) -> None:
+def _replaced_tables(url, by):
     source, target = (re.findall(r"search_path%3D(\w+)", address)[0] for address in (by, url))
     with psycopg.connect(url) as connection:
         # All that is read is of one moment: the first statement after the locks. Only who writes waits.
@@ -73,7 +71,7 @@ def _replaced_tables(url: str, by: str) -> None:
                 )
 
 
-def asked(url: str, statement: str, *values: Any) -> list[Any]:
+def asked(url, statement, *values):
     """The answer to a query, or what it does, behind the store's back; tables are in braces."""
     if url.startswith("postgresql"):
         text = re.sub(r"{(\w+)}", r"firstclick_\1", statement).replace("?", "%s")

@@ -37,7 +37,7 @@ class Kill(NamedTuple):
 SMALL_PIECES = Tuning(events_at_once=40, chunk_events=50)
 
 
-def fill(url: str) -> str:
+def fill(url):
     """A store with a log in which everything happens; its digest."""
     log = Log().eventful()
     with open_store(url, tuning=SMALL_PIECES) as store:
@@ -45,12 +45,12 @@ def fill(url: str) -> str:
     return log.model.digest()
 
 
-def exported(url: str, path: Path) -> None:
+def exported(url, path):
     with open_store(url, tuning=SMALL_PIECES) as store:
         path.write_bytes(b"".join(export_model(store, store.models()[0])))
 
 
-def kills(asked: list[Kill]) -> None:
+def kills(asked):
     """Kill a process for each."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.killed_archive"],
@@ -64,7 +64,7 @@ def kills(asked: list[Kill]) -> None:
     assert json.loads(done.stdout) == [9] * len(asked), (done.stdout, done.stderr)
 
 
-def work_until_killed(kill: Kill) -> None:
+def work_until_killed(kill):
     crash_points.kill_at(kill.step, kill.times)
     with open_store(kill.url, tuning=SMALL_PIECES) as store:
         if kill.forking:
@@ -75,7 +75,7 @@ def work_until_killed(kill: Kill) -> None:
             archive(store, store.models()[0], BEFORE, Path(kill.file), token_days=7.0)
 
 
-def _main() -> None:
+def _main():
     Log().eventful()
     ends = []
     for asked in json.load(sys.stdin):

@@ -14,7 +14,7 @@ from firstclick.serve import Tuning
 from firstclick.serve.store import crash_points as steps
 from firstclick.serve.store import open_store
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
-from tests.support.old_stores import feedback
+from tests.support.stores import feedback
 
 BATCH = 5
 BATCHES = 12
@@ -30,7 +30,7 @@ class Kill(NamedTuple):
     early: bool = False  # acknowledge before anything is written, as a broken service would
 
 
-def kills(asked: list[Kill]) -> list[list[str]]:
+def kills(asked):
     """Kill a process for each; what was acknowledged in it before."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.killed_store"],
@@ -45,7 +45,7 @@ def kills(asked: list[Kill]) -> list[list[str]]:
     return [Path(kill.acks).read_text().split() if Path(kill.acks).exists() else [] for kill in asked]
 
 
-def write_until_killed(kill: Kill) -> None:
+def write_until_killed(kill):
     """Create a model, append batches, save snapshots; note each when it has returned."""
     steps.kill_at(kill.step, kill.times)
     acks = os.open(kill.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -62,7 +62,7 @@ def write_until_killed(kill: Kill) -> None:
         os.write(acks, b"s%d " % batch)
 
 
-def _main() -> None:
+def _main():
     ends = []
     for asked in json.load(sys.stdin):
         child = os.fork()

@@ -8,7 +8,6 @@ import base64
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from firstclick.serve.log.events import (
     ROW_SIZE,
     Correction,
     Created,
-    Event,
     ItemsChanged,
     ItemsWithdrawn,
     Kind,
@@ -36,7 +34,6 @@ from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
 from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import LOST, OTHER_ARM
-from firstclick.serve.store.store import Store, StoredModel
 from firstclick.serve.trial_arms import nonce_in_arm
 from firstclick.trials.assignment import bucket_of, owners
 from tests.support.made_log import N_ITEMS
@@ -62,18 +59,18 @@ class Answer(NamedTuple):
 class Slate:
     """A token, the clicks that were sent with it, and the answers."""
 
-    def __init__(self, model: str, token: str) -> None:
+    def __init__(self, model, token):
         self.model = model
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         _, _, _, self.issued_ms, self.nonce, size = HEAD.unpack_from(raw)
         end = HEAD.size + ROW_SIZE * size
         # Slates of these trials have no context and no features of their own.
         self.rows, self.fields = raw[HEAD.size : end], raw[end + TAIL.size : -MAC_SIZE]
-        self.clicks: set[int | None] = set()
-        self.answers: list[Answer] = []
-        self.unit: str | None = None  # who asked for it
+        self.clicks = set()
+        self.answers = []
+        self.unit = None  # who asked for it
 
-    def payload(self, click: int | None) -> bytes:
+    def payload(self, click):
         clicks = [] if click is None else [click]
         return full_payload(clicks, self.issued_ms, self.rows, fields=self.fields)
 
@@ -98,32 +95,32 @@ class Served(NamedTuple):
 class Ledger:
     """All that clients sent and were told; written by many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._lock = threading.Lock()
-        self.slates: dict[str, Slate] = {}
-        self.changes_sent: list[Change] = []
-        self.changes_done: list[Change] = []
-        self.followers: dict[tuple[str, tuple[Any, ...]], tuple[Any, ...]] = {}
-        self.served: list[Served] = []
+        self.slates = {}
+        self.changes_sent = []
+        self.changes_done = []
+        self.followers = {}
+        self.served = []
         self.set_back = False  # whether the store was, and slates may be of what it has lost
-        self.statuses: Counter[str] = Counter()
+        self.statuses = Counter()
 
-    def send(self, model: str, token: str, click: int | None) -> None:
+    def send(self, model, token, click):
         """To be called before it is sent."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
 
-    def show(self, model: str, token: str, unit: str | None = None) -> None:
+    def show(self, model, token, unit=None):
         """A slate that a client was given, whether or not it will report it."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).unit = unit
 
-    def hear(self, token: str, click: int | None, status: str, seq: int | None) -> None:
+    def hear(self, token, click, status, seq):
         with self._lock:
             self.statuses[status] += 1
             self.slates[token].answers.append(Answer(click, status, seq))
 
-    def send_changes(self, changes: Sequence[Change]) -> None:
+    def send_changes(self, changes):
         """Changes of one request: they come together, one after the other, or not at all."""
         with self._lock:
             self.changes_sent += changes
@@ -131,7 +128,7 @@ class Ledger:
                 (first.model, first.said): then.said for first, then in pairwise(changes)
             }  # What is put has a name of its own, so that this is it and no other.
 
-    def hear_changes(self, changes: Sequence[Change], seq: int) -> None:
+    def hear_changes(self, changes, seq):
         """The last of them was acknowledged as event `seq`."""
         with self._lock:
             self.changes_done += [
@@ -150,7 +147,7 @@ class Verdict(NamedTuple):
     unacked: int  # in the log though no answer arrived: allowed
     redrawn: int = 0  # slates that were drawn again, equal
 
-    def __str__(self) -> str:
+    def __str__(self):
         counted = (
             f"{self.events} events, {self.acked} acknowledged, {self.lost} lost, {self.doubled} doubled, "
             f"{self.unacked} committed and never answered, {self.redrawn} slates drawn again equal"
@@ -158,7 +155,7 @@ class Verdict(NamedTuple):
         return "\n".join([counted, *self.complaints[:20]])
 
 
-def judge(store: Store, ledger: Ledger) -> Verdict:
+def judge(store, ledger):
     """The oracle O of a store that nobody uses now."""
     complaints = store.check()
     total = Verdict(complaints, 0, 0, 0, 0, 0)
@@ -185,8 +182,8 @@ def judge(store: Store, ledger: Ledger) -> Verdict:
     return total
 
 
-def _judge_log(stored: StoredModel, events: list[Event], ledger: Ledger) -> Verdict:
-    wrong: list[str] = []
+def _judge_log(stored, events, ledger):
+    wrong = []
     if [event.seq for event in events] != list(range(1, stored.head + 1)):
         wrong.append(f"{stored.name}: its events are not numbered 1 to {stored.head}")
     nonces = Counter(event.nonce for event in events)
@@ -225,7 +222,7 @@ def _judge_log(stored: StoredModel, events: list[Event], ledger: Ledger) -> Verd
     return Verdict(wrong, len(events), acked, lost, doubled, unacked)
 
 
-def _says(event: Event, slate: Slate, click: int | None) -> bool:
+def _says(event, slate, click):
     """Whether this event tells this click of this slate."""
     if event.kind == Kind.CORRECTION:
         said = unpacked(event, Correction).feedback
@@ -239,7 +236,7 @@ def _says(event: Event, slate: Slate, click: int | None) -> bool:
     return click is None and event.payload == full_payload([], slate.issued_ms, slate.rows, fields=fields)
 
 
-def _judge_corrections(stored: StoredModel, events: list[Event], slates: dict[bytes, Slate]) -> list[str]:
+def _judge_corrections(stored, events, slates):
     wrong = []
     by_nonce = {nonce_of_correction(nonce): slate for nonce, slate in slates.items()}
     at = {event.seq: event for event in events}
@@ -253,7 +250,7 @@ def _judge_corrections(stored: StoredModel, events: list[Event], slates: dict[by
     return wrong
 
 
-def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
+def _judge_changes(stored, events, ledger):
     wrong = []
     logged = {event.seq: _said(event) for event in events if event.kind not in UNASKED}
     name = ARM_OF.get(stored.name, stored.name)
@@ -274,11 +271,11 @@ def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> 
     ]
 
 
-def _judge_copies(stored: StoredModel, events: list[Event], origin: list[Event]) -> list[str]:
+def _judge_copies(stored, events, origin):
     """Whether an arm was told of its own slates and of those of the list: all of them, and no others."""
     trial = next(unpacked(event, TrialStarted) for event in origin if event.kind == Kind.TRIAL_STARTED)
     number = int.from_bytes(trial.key[:4], "little")
-    due: dict[bytes, Event] = {}
+    due = {}
     for event in origin:
         drawn = read_drawn(read_feedback(event.payload).fields) if event.kind == Kind.FEEDBACK else None
         if drawn is not None and drawn.assigned is not None:
@@ -309,9 +306,9 @@ def _judge_copies(stored: StoredModel, events: list[Event], origin: list[Event])
     return wrong
 
 
-def _judge_units(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
+def _judge_units(stored, events, ledger):
     """Whether units have kept their arms, wherever they were asked for, but for buckets that were moved."""
-    owner: list[list[int]] = []
+    owner = []
     trial = b""
     for event in events:
         body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
@@ -331,7 +328,7 @@ def _judge_units(stored: StoredModel, events: list[Event], ledger: Ledger) -> li
     return wrong
 
 
-def _moved(before: list[int], shares: Sequence[float]) -> list[int]:
+def _moved(before, shares):
     """The arms of the buckets after a change of shares: each arm that gets smaller gives its last ones away,
     in their order to the first arm that gets larger, then to the next."""
     wanted = [round(share * len(before)) for share in shares]
@@ -356,7 +353,7 @@ class Recount(NamedTuple):
     waiting: int = 0
 
 
-def recounted(events: Iterable[Event]) -> Recount:
+def recounted(events):
     """The pages of the last trial of a log, event by event, the slow and obvious way."""
     trial, total, waiting, wait = 0, Recount([], [], []), list[tuple[float, int, bool]](), 0.0
     for event in events:
@@ -382,7 +379,7 @@ def recounted(events: Iterable[Event]) -> Recount:
     return total._replace(waiting=len(waiting))
 
 
-def _page(payload: bytes, trial: int) -> tuple[float, int, bool] | None:
+def _page(payload, trial):
     """When the page was shown, its arm, and whether it was clicked, if it is one of this trial."""
     try:
         said = read_feedback(payload)
@@ -394,7 +391,7 @@ def _page(payload: bytes, trial: int) -> tuple[float, int, bool] | None:
     return said.issued, drawn.assigned.arm, bool(said.clicks)
 
 
-def _said(event: Event) -> tuple[Any, ...]:
+def _said(event):
     """A change as `put`, `withdrawn` and `rolled_back` below tell it."""
     body = unpacked(event, BODY_OF[event.kind])
     if isinstance(body, ItemsChanged):
@@ -403,29 +400,27 @@ def _said(event: Event) -> tuple[Any, ...]:
         return withdrawn(body.ids)
     if isinstance(body, TrialShares):
         return shares(body.shares)
-    return rolled_back(body.to)  # type: ignore[union-attr]
+    return rolled_back(body.to)
 
 
-def put(*sent: Any) -> tuple[Any, ...]:
+def put(*sent):
     """Ids, names, what is available, and the features as bytes."""
     return "put", *(part if isinstance(part, bytes) else tuple(part) for part in sent)
 
 
-def withdrawn(ids: Iterable[Any]) -> tuple[Any, ...]:
+def withdrawn(ids):
     return "withdrawn", tuple(ids)
 
 
-def shares(of_arms: Iterable[float]) -> tuple[Any, ...]:
+def shares(of_arms):
     return "shares", tuple(of_arms)
 
 
-def rolled_back(to: int) -> tuple[Any, ...]:
+def rolled_back(to):
     return "rolled back", to
 
 
-def _judge_models(
-    store: Store, stored: StoredModel, events: list[Event], ledger: Ledger, served: Iterable[Served]
-) -> tuple[list[str], int]:
+def _judge_models(store, stored, events, ledger, served):
     """What is wrong, and how many slates were drawn again equal."""
     wrong = list(audit_stored(store, stored).differing)
     model = recover(store, stored, use_snapshots=False)

@@ -1,7 +1,6 @@
 """kill -9 at every step of an archive, an import or a fork: nothing is lost, or seen by halves."""
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store import store as store_module
 from tests.faults.killed_archive import BEFORE, SMALL_PIECES, Kill, exported, fill, kills
-from tests.support.old_stores import KINDS, log_of
+from tests.support.stores import KINDS, log_of
 
 pytestmark = pytest.mark.long
 
@@ -25,7 +24,7 @@ STEPS = [
 
 
 @pytest.fixture(params=KINDS)
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def urls(request, tmp_path):
     """Addresses of empty stores, as many as are wanted."""
     if request.param == "sqlite":
         return (str(tmp_path / f"shop-{n}.db") for n in itertools.count())
@@ -33,7 +32,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     return (server.new_database() for _ in itertools.count())
 
 
-def test_an_archive_that_is_killed_loses_nothing(urls: Iterator[str], tmp_path: Path) -> None:
+def test_an_archive_that_is_killed_loses_nothing(urls, tmp_path):
     asked = [
         Kill(next(urls), step, times, str(tmp_path / f"{step}-{times}.archive")) for step, times in STEPS
     ]
@@ -64,9 +63,7 @@ def test_an_archive_that_is_killed_loses_nothing(urls: Iterator[str], tmp_path: 
             assert recover(store, stored, use_snapshots=False).digest() == wanted
 
 
-def test_an_import_that_is_killed_leaves_nothing_that_is_seen(
-    urls: Iterator[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_is_killed_leaves_nothing_that_is_seen(urls, tmp_path, monkeypatch):
     source, file = next(urls), tmp_path / "made.model"
     wanted = fill(source)
     exported(source, file)
@@ -94,9 +91,7 @@ def test_an_import_that_is_killed_leaves_nothing_that_is_seen(
             assert recover(store, import_model(store, "copy", file.read_bytes())).digest() == wanted
 
 
-def test_a_fork_that_is_killed_leaves_nothing_that_is_seen(
-    urls: Iterator[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fork_that_is_killed_leaves_nothing_that_is_seen(urls, monkeypatch):
     asked = [
         Kill(next(urls), step, times, "", forking=True)
         for step, times in (("after load", 1), ("after load", 4), ("after publish", 1))

@@ -3,9 +3,6 @@
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +10,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.http.server import STORE_BROKEN
 from firstclick.serve.store import open_store
 from tests.faults.clients import Caller, Crowd
-from tests.faults.crash import Stage, Zygote
+from tests.faults.crash import Stage
 from tests.faults.oracle import Ledger
 
 FEEDBACK = "/v1/models/shop/feedback"
@@ -21,12 +18,12 @@ RECOMMEND = "/v1/models/shop/recommend"
 
 
 @pytest.fixture
-def stage(zygote: Zygote, tmp_path: Path) -> Iterator[Stage]:
+def stage(zygote, tmp_path):
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
         yield made
 
 
-def fill(stage: Stage, ledger: Ledger, most: int = 3000) -> int:
+def fill(stage, ledger, most=3000):
     """Send feedback, one at a time, until it is refused ten times; the last code."""
     caller, refused, code = Caller(stage.port), 0, 0
     for _ in range(most):
@@ -46,7 +43,7 @@ def fill(stage: Stage, ledger: Ledger, most: int = 3000) -> int:
     return code
 
 
-def check(stage: Stage, ledger: Ledger) -> None:
+def check(stage, ledger):
     """The oracle; both kinds of answer must have been given."""
     found = stage.judge(ledger)
     assert not found.complaints, str(found)
@@ -58,7 +55,7 @@ def check(stage: Stage, ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("pages", "room"), [pytest.param(100_000, 300_000, marks=pytest.mark.long), (10, 80_000)]
 )
-def test_no_room_for_a_file_to_grow(stage: Stage, pages: int, room: int) -> None:
+def test_no_room_for_a_file_to_grow(stage, pages, room):
     ledger = Ledger()
     pid = stage.start()
     fill(stage, ledger, 10)
@@ -75,7 +72,7 @@ def test_no_room_for_a_file_to_grow(stage: Stage, pages: int, room: int) -> None
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of a megabyte, or skip."""
     place = tmp_path / "disk"
     place.mkdir()
@@ -88,7 +85,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_full_disk(zygote: Zygote, small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk(zygote, small_disk, tmp_path):
     ledger = Ledger()
     with Stage(zygote, str(small_disk / "shop.db"), tmp_path) as stage:
         pid = stage.start(checkpoint_pages=100_000)
@@ -107,7 +104,7 @@ def test_a_full_disk(zygote: Zygote, small_disk: Path, tmp_path: Path) -> None:
         check(stage, ledger)
 
 
-def test_a_foreign_program_that_holds_the_write_lock(stage: Stage) -> None:
+def test_a_foreign_program_that_holds_the_write_lock(stage):
     ledger = Ledger()
     pid = stage.start(busy_seconds=0.2)
     fill(stage, ledger, 20)
@@ -128,7 +125,7 @@ def test_a_foreign_program_that_holds_the_write_lock(stage: Stage) -> None:
     check(stage, ledger)
 
 
-def test_a_second_service_on_the_file_is_refused_and_harms_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_a_second_service_on_the_file_is_refused_and_harms_nothing(stage, tmp_path):
     ledger = Ledger()
     pid = stage.start()
     fill(stage, ledger, 10)
@@ -144,11 +141,11 @@ def test_a_second_service_on_the_file_is_refused_and_harms_nothing(stage: Stage,
 
 
 @pytest.mark.parametrize("outcome", ["lost", pytest.param("written", marks=pytest.mark.long)])
-def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage: Stage, outcome: str) -> None:
+def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage, outcome):
     ledger = Ledger()
     pid = stage.start(broken=[f"fsync_fails_and_it_is_{outcome}"])
     caller = Caller(stage.port, timeout=3.0)
-    codes: list[int] = []
+    codes = []
     unanswered = 0
     # Until the server notices, a few times a second, that its store must not be believed any more.
     while (shown := caller.post(RECOMMEND, {})) is not None:
@@ -158,7 +155,7 @@ def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage: Stage, outc
         if reply is None:
             unanswered = 1  # Sent while the server was stopping: the next one may find it, and write it.
             break
-        told: dict[str, Any] = reply.body.get("error", reply.body)
+        told = reply.body.get("error", reply.body)
         ledger.hear(said, 0, told["status"], told.get("seq"))
         codes.append(reply.code)
         if reply.code == 503:

@@ -1,14 +1,13 @@
 """A store that turns out to have another history than a server has folded: found, told, and followed."""
 
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.events import NewEvent
 from firstclick.serve.log.history import Mark, link_of
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import model as model_module
@@ -22,21 +21,21 @@ from tests.faults import mutants
 from tests.faults.histories import asked, copied, replaced
 from tests.support import seam
 from tests.support.made_log import K, made_items
-from tests.support.old_stores import log_of
 from tests.support.serving import a_site
+from tests.support.stores import log_of
 
 # Events of the model before the histories part, and of the one that is lost afterwards.
 COMMON, LOST = 4, 9
 
 
-def wait_for(true: Callable[[], bool]) -> None:
+def wait_for(true):
     end = time.monotonic() + 10
     while not true():
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
-def answer(service: Service, n: int, click: int | None = 0, name: str = "shop") -> None:
+def answer(service, n, click=0, name="shop"):
     for _ in range(n):
         service.feedback(name, service.recommend(name).token, click)
 
@@ -48,16 +47,16 @@ class Scene(NamedTuple):
     service: Service
     copy: str
 
-    def go_on_elsewhere(self, head: int) -> None:
+    def go_on_elsewhere(self, head):
         """The copy gets other events up to this one, and takes the place of the store."""
         with open_service(self.copy) as other:
             answer(other, head - COMMON, click=1)
         replaced(self.url, self.copy)
 
-    def log(self) -> list[Event]:
+    def log(self):
         return log_of(self.service.store, 1)
 
-    def check_followed(self) -> None:
+    def check_followed(self):
         """The server serves what the log says, and takes feedback."""
         wait_for(lambda: not self.service.model("shop").set_back)
         assert served_is_logged(self.service)
@@ -67,7 +66,7 @@ class Scene(NamedTuple):
         assert served_is_logged(self.service)
 
 
-def served_is_logged(service: Service) -> bool:
+def served_is_logged(service):
     model = service.model("shop")
     (stored,) = (stored for stored in service.store.models() if stored.name == "shop")
     wanted = recover(service.store, stored, use_snapshots=False)
@@ -75,7 +74,7 @@ def served_is_logged(service: Service) -> bool:
 
 
 @contextmanager
-def scene_at(url: str, folder: Path) -> Iterator[Scene]:
+def scene_at(url, folder):
     # Nobody polls but who says so.
     with open_service(url, poll_seconds=600.0) as service:
         for name in ("shop", "bar"):
@@ -88,7 +87,7 @@ def scene_at(url: str, folder: Path) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def scene(store_url: str, tmp_path: Path) -> Iterator[Scene]:
+def scene(store_url, tmp_path):
     with scene_at(store_url, tmp_path) as made:
         yield made
 
@@ -97,9 +96,7 @@ def scene(store_url: str, tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("head", [COMMON, COMMON + 1, LOST, LOST + 3])
-def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(
-    scene: Scene, head: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(scene, head, caplog):
     """Before the old head, at it with other events, and past it."""
     found_by_a_poll(scene, head)
     told = f"{LOST - COMMON} events up to event {LOST} are gone, all after event {COMMON}"
@@ -107,13 +104,13 @@ def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(
     assert [str(found) for found in scene.service.models.set_backs["shop"]] == [told]
 
 
-def found_by_a_poll(scene: Scene, head: int) -> None:
+def found_by_a_poll(scene, head):
     scene.go_on_elsewhere(head)
     scene.service.run_background()
     scene.check_followed()
 
 
-def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene: Scene) -> None:
+def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene):
     copy = copied(scene.url, Path(scene.copy).parent if scene.copy.endswith(".db") else Path())
     with open_service(copy) as other:
         answer(other, 3)
@@ -131,13 +128,11 @@ def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(
-    scene: Scene, head: int
-) -> None:
+def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(scene, head):
     found_by_an_append(scene, head)
 
 
-def found_by_an_append(scene: Scene, head: int) -> None:
+def found_by_an_append(scene, head):
     service = scene.service
     token = service.recommend("shop", exclude=["i70"]).token  # Which the other history does not have.
     scene.go_on_elsewhere(head)
@@ -154,12 +149,12 @@ def found_by_an_append(scene: Scene, head: int) -> None:
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(scene: Scene) -> None:
+def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(scene):
     service = scene.service
     scene.go_on_elsewhere(LOST)
-    told: dict[str, Any] = {}
+    told = {}
 
-    def waiting(name: str, number: int) -> _Waiting:
+    def waiting(name, number):
         token = service.keys.read(service.recommend(name).token, service.model(name).id, days=7)
         payload = scene.log()[1].payload
         event = NewEvent(1, token.nonce, payload, time.time())
@@ -177,7 +172,7 @@ def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(sc
     assert seam.model(service, "bar").seq == 3
 
 
-def test_what_another_process_appended_to_the_same_history_is_no_reason(store: Store) -> None:
+def test_what_another_process_appended_to_the_same_history_is_no_reason(store):
     first = NewEvent(0, bytes(16), b"born", 1.0)
     model = store.create("shop", [first]).id
     mark = store.marks(model, 1, 1)[1]
@@ -194,15 +189,13 @@ def test_what_another_process_appended_to_the_same_history_is_no_reason(store: S
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(
-    store_url: str, tmp_path: Path, head: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(store_url, tmp_path, head, caplog):
     found_at_a_restart(store_url, tmp_path, head)
     gone = f"{LOST - head} events" if head < LOST else "1 event"
     assert f"shop: the store was set back: at least {gone} up to event {LOST}" in caplog.text
 
 
-def found_at_a_restart(url: str, folder: Path, head: int) -> None:
+def found_at_a_restart(url, folder, head):
     with scene_at(url, folder) as scene:
         seam.model(scene.service, "shop").snapshot()
         ((seq, snapshot),) = scene.service.store.snapshots(1)
@@ -216,7 +209,7 @@ def found_at_a_restart(url: str, folder: Path, head: int) -> None:
     assert service.models.set_backs == {}, "it was told once"
 
 
-def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url: str, tmp_path: Path) -> None:
+def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url, tmp_path):
     with scene_at(store_url, tmp_path) as scene:
         seam.model(scene.service, "shop").snapshot()
         answer(scene.service, 1)
@@ -225,7 +218,7 @@ def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url: str, tmp
         assert served_is_logged(service)
 
 
-def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene: Scene) -> None:
+def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene):
     scene.go_on_elsewhere(LOST + 1)
     with pytest.raises(OtherHistory):
         seam.model(scene.service, "shop").snapshot()
@@ -235,7 +228,7 @@ def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene: Scene) -> None
 # -- the same event at the same place, and another one before it
 
 
-def same_last_event(scene: Scene) -> None:
+def same_last_event(scene):
     """A process that lost its connection while it committed sends the same batch again, after the failover:
     the same event, to the last bit, at the same place. But another one came before it there."""
     last = scene.log()[-1]
@@ -248,7 +241,7 @@ def same_last_event(scene: Scene) -> None:
     assert scene.log()[-1] == last
 
 
-def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene: Scene) -> None:
+def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene):
     same_last_event(scene)
     scene.service.run_background()
     assert scene.service.model("shop").set_back or scene.service.models.set_backs
@@ -257,7 +250,7 @@ def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene
     assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
-def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(scene: Scene) -> None:
+def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(scene):
     same_last_event(scene)
     with pytest.raises(Unavailable, match="the store was set back"):
         answer(scene.service, 1)
@@ -266,9 +259,7 @@ def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(scene: Scene)
 # -- how many
 
 
-def test_more_than_is_remembered_is_told_as_at_least(
-    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_is_remembered_is_told_as_at_least(store_url, tmp_path, monkeypatch):
     monkeypatch.setattr(model_module, "PAST", 3)
     with scene_at(store_url, tmp_path) as scene:
         scene.go_on_elsewhere(LOST + 2)
@@ -289,11 +280,11 @@ def test_more_than_is_remembered_is_told_as_at_least(
         )
 
 
-def test_what_was_appended_and_never_folded_counts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_appended_and_never_folded_counts(scene, monkeypatch):
     """The store is set back between a commit and the fold of what it holds, of which some is another's."""
     service, append = scene.service, scene.service.store.append
 
-    def set_back_after(*given: Any) -> list[Appended]:
+    def set_back_after(*given):
         with open_store_beside(scene.url) as other:
             other(NewEvent(1, b"another process ", scene.log()[1].payload, 1.0))
         done = append(*given)
@@ -310,10 +301,10 @@ def test_what_was_appended_and_never_folded_counts(scene: Scene, monkeypatch: py
 
 
 @contextmanager
-def open_store_beside(url: str) -> Iterator[Callable[[NewEvent], None]]:
+def open_store_beside(url):
     """What another process would append; a file of SQLite has none, and gets it by hand."""
 
-    def append(event: NewEvent) -> None:
+    def append(event):
         last = "SELECT seq, link FROM {event} WHERE model = 1 ORDER BY seq DESC LIMIT 1"
         ((head, link),) = asked(url, last)
         columns = "(model, seq, kind, nonce, payload, received, link)"
@@ -327,7 +318,7 @@ def open_store_beside(url: str) -> Iterator[Callable[[NewEvent], None]]:
 # -- told
 
 
-def test_ready_and_metrics_tell_what_happened(tmp_path: Path) -> None:
+def test_ready_and_metrics_tell_what_happened(tmp_path):
     with a_site(tmp_path, of_service={"poll_seconds": 600.0}) as site:
         place = str(tmp_path / "shop.db")
         copy = copied(place, tmp_path)
@@ -354,9 +345,7 @@ def test_ready_and_metrics_tell_what_happened(tmp_path: Path) -> None:
         assert site.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0}).status_code == 201
 
 
-def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistaken(
-    store_url: str, tmp_path: Path
-) -> None:
+def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistaken(store_url, tmp_path):
     with open_service(store_url, poll_seconds=600.0) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         copy = copied(store_url, tmp_path)
@@ -375,9 +364,7 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
         answer(service, 1, name="other")
 
 
-def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(
-    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_url, tmp_path, caplog):
     """Not set back: loading it again and again would help nobody."""
     with scene_at(store_url, tmp_path) as scene:
         one, other = scene.log()[1:3]
@@ -397,7 +384,7 @@ def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(
 
 # -- servers that do not compare are found out
 
-BROKEN: dict[str, tuple[list[tuple[Any, str]], Callable[..., None]]] = {
+BROKEN = {
     "poll_not_inclusive": ([(Store, "events_after")], lambda scene: found_by_a_poll(scene, LOST + 3)),
     "poll_sees_only_the_head": ([(Maintenance, "_follow")], lambda scene: found_by_a_poll(scene, LOST)),
     "append_does_not_compare": ([(Store, "append")], lambda scene: found_by_an_append(scene, LOST)),
@@ -409,9 +396,7 @@ BROKEN: dict[str, tuple[list[tuple[Any, str]], Callable[..., None]]] = {
 
 
 @pytest.mark.parametrize("mutant", [*BROKEN, "snapshot_not_checked"])
-def test_a_server_that_does_not_compare_is_found_out(
-    mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_does_not_compare_is_found_out(mutant, tmp_path, monkeypatch):
     url = str(tmp_path / "shop.db")
     if mutant == "snapshot_not_checked":
         monkeypatch.setattr(Store, "marks", Store.marks)  # Put back afterwards.

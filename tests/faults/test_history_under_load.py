@@ -1,20 +1,17 @@
 """Stores that lose their last commits while many clients write, and servers that go on by themselves."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from firstclick.serve.store import open_store
 from tests.faults.clients import MODELS, Crowd
-from tests.faults.crash import Stage, Zygote
+from tests.faults.crash import Stage
 from tests.faults.histories import copied, replaced
-from tests.faults.oracle import Answer, Change, Ledger
+from tests.faults.oracle import Answer, Ledger
 from tests.faults.two_servers import Pair
-from tests.support.old_stores import Server
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long
@@ -23,31 +20,31 @@ pytestmark = pytest.mark.long
 class TimedLedger(Ledger):
     """It also knows when each thing was sent: what was told before a store was set back may not be true."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self._sent: dict[str, float] = {}
-        self._told: list[tuple[float, str, Answer]] = []
+        self._sent = {}
+        self._told = []
         self._changes_sent = 0.0
-        self._changes_told: list[tuple[float, Change]] = []
+        self._changes_told = []
 
-    def send(self, model: str, token: str, click: int | None) -> None:
+    def send(self, model, token, click):
         self._sent[token] = time.monotonic()
         super().send(model, token, click)
 
-    def hear(self, token: str, click: int | None, status: str, seq: int | None) -> None:
+    def hear(self, token, click, status, seq):
         super().hear(token, click, status, seq)
         self._told.append((self._sent[token], token, Answer(click, status, seq)))
 
-    def send_changes(self, changes: Sequence[Change]) -> None:
+    def send_changes(self, changes):
         self._changes_sent = time.monotonic()  # By one client, one after the other.
         super().send_changes(changes)
 
-    def hear_changes(self, changes: Sequence[Change], seq: int) -> None:
+    def hear_changes(self, changes, seq):
         before = len(self.changes_done)
         super().hear_changes(changes, seq)
         self._changes_told += [(self._changes_sent, change) for change in self.changes_done[before:]]
 
-    def told_since(self, moment: float) -> Ledger:
+    def told_since(self, moment):
         """All that was sent, and what was told of what was sent after this moment."""
         made = Ledger()
         made.slates, made.changes_sent, made.followers = self.slates, self.changes_sent, self.followers
@@ -61,9 +58,7 @@ class TimedLedger(Ledger):
         return made
 
 
-def set_back_under_load(
-    stages: list[Stage], keep: Callable[[], None], set_back: Callable[[], None], seconds: float
-) -> None:
+def set_back_under_load(stages, keep, set_back, seconds):
     """`keep` is what the store will fall back to, some time before `set_back` is called."""
     ledger, pids = TimedLedger(), []
     for stage in stages:
@@ -76,7 +71,7 @@ def set_back_under_load(
         heads = known(stages)
         set_back()
         moment = time.monotonic()
-        told: set[str] = set()
+        told = set()
         until = moment + 60
         while len(told) < len(stages):  # All have noticed, and all are ready again.
             assert time.monotonic() < until, [stage.said() for stage in stages]
@@ -116,23 +111,23 @@ def set_back_under_load(
     assert stages[0].stop(pid) == 0
 
 
-def known(stages: list[Stage]) -> dict[str, int]:
+def known(stages):
     """The last event of each model that any server knows."""
-    found: dict[str, int] = {}
+    found = {}
     for stage in stages:
         for model in stage.ask("GET", "/v1/models").body["models"]:
             found[model["name"]] = max(found.get(model["name"], 0), model["seq"])
     return found
 
 
-def lost_events(stage: Stage, model: str) -> float:
+def lost_events(stage, model):
     with urlopen(f"http://127.0.0.1:{stage.port}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     (line,) = (line for line in lines if line.startswith(f'firstclick_lost_events_total{{model="{model}"'))
     return float(line.split()[-1])
 
 
-def test_a_backup_that_is_restored_into_the_file_of_a_running_server(zygote: Zygote, tmp_path: Path) -> None:
+def test_a_backup_that_is_restored_into_the_file_of_a_running_server(zygote, tmp_path):
     url, copies = str(tmp_path / "shop.db"), []
     with Stage(zygote, url, tmp_path) as stage:
         set_back_under_load(
@@ -143,9 +138,7 @@ def test_a_backup_that_is_restored_into_the_file_of_a_running_server(zygote: Zyg
         )
 
 
-def test_a_database_whose_tables_are_set_back_under_two_servers(
-    zygote: Zygote, postgresql: Server, tmp_path: Path
-) -> None:
+def test_a_database_whose_tables_are_set_back_under_two_servers(zygote, postgresql, tmp_path):
     url, copies = postgresql.new_database(), []
     with ExitStack() as opened:
         set_back_under_load(
@@ -157,15 +150,13 @@ def test_a_database_whose_tables_are_set_back_under_two_servers(
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair():
     made = Pair()
     yield made
     made.close()
 
 
-def test_a_standby_that_is_promoted_without_its_last_commits(
-    zygote: Zygote, pair: Pair, tmp_path: Path
-) -> None:
+def test_a_standby_that_is_promoted_without_its_last_commits(zygote, pair, tmp_path):
     pair.start_standby()
     with ExitStack() as opened:
         set_back_under_load(
@@ -176,8 +167,8 @@ def test_a_standby_that_is_promoted_without_its_last_commits(
         )
 
 
-def test_a_server_that_is_restored_from_an_older_backup(zygote: Zygote, pair: Pair, tmp_path: Path) -> None:
-    def keep() -> None:
+def test_a_server_that_is_restored_from_an_older_backup(zygote, pair, tmp_path):
+    def keep():
         pair.start_standby()
         pair.stop_following()
 

@@ -3,10 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +11,8 @@ from firstclick.kernels.mixed import DONE, STAGE
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from tests.faults.clients import Crowd
-from tests.faults.crash import Stage, Zygote
-from tests.faults.oracle import Ledger, Verdict
-from tests.support.old_stores import Server
+from tests.faults.crash import Stage
+from tests.faults.oracle import Ledger
 
 WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
 SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
@@ -25,7 +21,7 @@ STEPS = (*WRITING, *SELDOM, "after creation of tables")
 BIRTH = [("after creation of tables", 1), *((step, 1) for step in WRITING[:4])]
 
 
-def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterator[tuple[str, int]]:
+def steps_to_die_at(n, draw, *, checkpoints):
     """All steps in turn, a different time each."""
     steps = [step for step in (*WRITING, *SELDOM) if checkpoints or step != "after checkpoint"]
     for number in range(n):
@@ -33,16 +29,14 @@ def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterat
         yield step, draw.randint(1, 25 if step in WRITING else 3)
 
 
-def killed(
-    stage: Stage, n: int, *, seed: int, checkpoints: bool, wait: float = 0.0, launched: bool = False
-) -> tuple[Verdict, Counter[str]]:
+def killed(stage, n, *, seed, checkpoints, wait=0.0, launched=False):
     """A store from its birth through n kills; the oracle's verdict, and at which steps servers died.
 
     With a `wait`, slates that nobody reports by then have no click, and clients are late at times. Models
     that are `launched` have a floor, and two have trials.
     """
     draw, ledger, died = random.Random(seed), Ledger(), Counter[str]()
-    life: dict[str, Any] = {"wait": wait, "launched": launched}
+    life = {"wait": wait, "launched": launched}
     for step, times in BIRTH:
         stage.die(step, times, **life)
         died[step] += 1
@@ -65,7 +59,7 @@ def killed(
     return stage.judge(ledger), died
 
 
-def check_refits(url: str) -> None:
+def check_refits(url):
     """The model of the default was in the middle of a refit after many events, and refits took effect."""
     with open_store(url) as store:
         (stored,) = [stored for stored in store.models() if stored.name == "cafe"]
@@ -78,7 +72,7 @@ def check_refits(url: str) -> None:
     assert max(done) >= 3, done
 
 
-def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
+def check(verdict, died, *, checkpoints):
     wanted = set(STEPS) - (set() if checkpoints else {"after checkpoint"})
     assert wanted <= set(died), f"no server died at {wanted - set(died)}"
     assert not verdict.complaints, str(verdict)
@@ -89,7 +83,7 @@ def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("n", "seed"), [(16, 1), (32, 1)])
-def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) -> None:
+def test_servers_on_sqlite(zygote, tmp_path, n, seed):
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
         verdict, died = killed(stage, n, seed=seed, checkpoints=True)
     check(verdict, died, checkpoints=True)
@@ -98,13 +92,11 @@ def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_slates_that_time_out_and_late_clicks(
-    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_slates_that_time_out_and_late_clicks(zygote, tmp_path, kind, request):
     on_sqlite = kind == "sqlite"
     url = str(tmp_path / "shop.db")
     if not on_sqlite:
-        server: Server = request.getfixturevalue("postgresql")
+        server = request.getfixturevalue("postgresql")
         url = server.new_database()
     with Stage(zygote, url, tmp_path) as stage:
         verdict, died = killed(stage, 32 if on_sqlite else 18, seed=3, checkpoints=on_sqlite, wait=0.1)
@@ -119,13 +111,11 @@ def test_slates_that_time_out_and_late_clicks(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
-    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_trials_with_a_floor_arms_time_outs_and_late_clicks(zygote, tmp_path, kind, request):
     on_sqlite = kind == "sqlite"
     url = str(tmp_path / "shop.db")
     if not on_sqlite:
-        server: Server = request.getfixturevalue("postgresql")
+        server = request.getfixturevalue("postgresql")
         url = server.new_database()
     with Stage(zygote, url, tmp_path) as stage:
         verdict, died = killed(stage, 40, seed=5, checkpoints=on_sqlite, wait=0.1, launched=True)
@@ -140,7 +130,7 @@ def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
         assert min(trial.tally.pages) > 20
         # cascade-lin-ts cannot take back what a slate taught.
         assert (sum(trial.tally.corrected) > 2) == (name == "bar")
-    assert len(models["bar"].launch.trial.tally.periods) > 1  # type: ignore[union-attr]
+    assert len(models["bar"].launch.trial.tally.periods) > 1
     assert models["rival"].click_stats.slates > 50
     assert models["rival"].reports.corrected > 0
     for name in ("bar", "shop", "cafe"):
@@ -150,7 +140,7 @@ def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
 
 
 @pytest.mark.long
-def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+def test_servers_on_postgresql(zygote, postgresql, tmp_path):
     with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
         verdict, died = killed(stage, 18, seed=2, checkpoints=False)
     check(verdict, died, checkpoints=False)
@@ -158,11 +148,11 @@ def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Pat
 
 
 @pytest.mark.long
-def test_many_kills(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+def test_many_kills(zygote, postgresql, tmp_path):
     """Two of three stores on SQLite, the others on PostgreSQL. `make kills N=1000` kills so many servers."""
     wanted = int(os.environ.get("FIRSTCLICK_KILLS", "60"))
     stores = max(3, wanted // 67)
-    total: Counter[str] = Counter()
+    total = Counter()
     for seed in range(stores):
         on_sqlite = seed % 3 < 2
         url = str(tmp_path / f"shop-{seed}.db") if on_sqlite else postgresql.new_database()

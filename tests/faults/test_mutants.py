@@ -3,16 +3,14 @@
 import sqlite3
 import struct
 import time
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.faults.clients import Crowd
-from tests.faults.crash import Stage, Zygote
+from tests.faults.crash import Stage
 from tests.faults.mutants import ALL
-from tests.faults.oracle import Ledger, Verdict
+from tests.faults.oracle import Ledger
 
 
 class Trial(NamedTuple):
@@ -65,11 +63,11 @@ QUICK_MUTANTS = ("acknowledge_before_commit", "no_unique_index")
 QUICK_TRIALS = {trial for mutant, trial, _ in CASES if mutant in QUICK_MUTANTS}
 
 
-def long_unless(quick: bool) -> list[pytest.MarkDecorator]:
+def long_unless(quick):
     return [] if quick else [pytest.mark.long]
 
 
-def damage_newest_snapshots(path: str) -> None:
+def damage_newest_snapshots(path):
     """One bit of the first number of each: still a number, and nothing but the checksum can tell."""
     connection = sqlite3.connect(path)
     newest = connection.execute("SELECT model, max(seq), content FROM snapshot GROUP BY model").fetchall()
@@ -85,10 +83,10 @@ def damage_newest_snapshots(path: str) -> None:
     connection.close()
 
 
-def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = ()) -> Verdict:
+def verdict(zygote, folder, trial, mutant=()):
     """A server, made so by `mutant`, tried."""
     ledger = Ledger()
-    life: dict[str, Any] = {
+    life = {
         "broken": [*trial.faults, *mutant],
         "wait": trial.wait,
         "launched": trial.launched,
@@ -97,7 +95,7 @@ def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = 
         pid = stage.start(**life | {"broken": list(mutant)})
         stage.wait_until(200)
         stage.stop(pid)
-        how: dict[str, Any] = {"late": 2 * trial.wait, "launched": trial.launched}
+        how = {"late": 2 * trial.wait, "launched": trial.launched}
         with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, **how):
             for step, times in trial.deaths:
                 stage.die(step, times, **life)
@@ -117,9 +115,7 @@ def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = 
     ("mutant", "trial", "complaint"),
     [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
 )
-def test_a_mutant_is_found_out(
-    zygote: Zygote, tmp_path: Path, mutant: str, trial: Trial, complaint: str
-) -> None:
+def test_a_mutant_is_found_out(zygote, tmp_path, mutant, trial, complaint):
     found = verdict(zygote, tmp_path, trial, [mutant])
     assert any(complaint in sentence for sentence in found.complaints), str(found)
 
@@ -131,13 +127,13 @@ def test_a_mutant_is_found_out(
         for n, trial in enumerate(TRIALS)
     ],
 )
-def test_the_right_server_passes_the_same_trial(zygote: Zygote, tmp_path: Path, trial: Trial) -> None:
+def test_the_right_server_passes_the_same_trial(zygote, tmp_path, trial):
     found = verdict(zygote, tmp_path, trial)
     assert not found.complaints, str(found)
     assert found.acked > 50
 
 
-def test_every_mutant_and_fault_is_tried() -> None:
+def test_every_mutant_and_fault_is_tried():
     elsewhere = {"fsync_fails_and_it_is_written", "fsync_fails_and_it_is_lost"}  # test_disk.py
     elsewhere |= {
         "poll_not_inclusive",

@@ -5,25 +5,22 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from tests.faults.clients import Crowd
-from tests.faults.crash import Stage, Zygote
-from tests.faults.oracle import Ledger, Verdict
-from tests.support.old_stores import Server
+from tests.faults.crash import Stage
+from tests.faults.oracle import Ledger
 
 
 @pytest.fixture
-def stage(zygote: Zygote, postgresql_url: str, tmp_path: Path) -> Iterator[Stage]:
+def stage(zygote, postgresql_url, tmp_path):
     with Stage(zygote, postgresql_url, tmp_path) as made:
         yield made
 
 
-def verdict(stage: Stage, ledger: Ledger, pid: int) -> Verdict:
+def verdict(stage, ledger, pid):
     """Wait until it is ready again, stop it, judge."""
     stage.wait_until(200, seconds=30)
     stage.audit(ledger)
@@ -32,7 +29,7 @@ def verdict(stage: Stage, ledger: Ledger, pid: int) -> Verdict:
 
 
 @pytest.mark.long
-def test_a_server_that_is_restarted_under_load(stage: Stage, postgresql: Server) -> None:
+def test_a_server_that_is_restarted_under_load(stage, postgresql):
     ledger = Ledger()
     pid = stage.start()
     stage.wait_until(200)
@@ -49,7 +46,7 @@ def test_a_server_that_is_restarted_under_load(stage: Stage, postgresql: Server)
     assert found.acked > 50
 
 
-def test_connections_that_an_administrator_ends(stage: Stage, postgresql: Server) -> None:
+def test_connections_that_an_administrator_ends(stage, postgresql):
     ledger = Ledger()
     pid = stage.start()
     stage.wait_until(200)
@@ -70,21 +67,21 @@ class CommitCutter:
     Not a later one: psycopg calls by another name what it has said five times.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target):
         self._target = str(next(target.glob(".s.PGSQL.*[0-9]")))
         self.cuts = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
-        self._open: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        self._open = []
+        self._threads = []
         self._start(self._accept)
 
-    def _start(self, target: object, *arguments: object) -> None:
-        thread = threading.Thread(target=target, args=arguments, daemon=True)  # type: ignore[arg-type]
+    def _start(self, target, *arguments):
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         while True:
             try:
                 client, _ = self._listening.accept()
@@ -97,9 +94,7 @@ class CommitCutter:
             self._start(self._carry, client, server, cut, True)
             self._start(self._carry, server, client, cut, False)
 
-    def _carry(
-        self, source: socket.socket, target: socket.socket, cut: threading.Event, asking: bool
-    ) -> None:
+    def _carry(self, source, target, cut, asking):
         commits = 0
         try:
             while content := source.recv(65_536):
@@ -117,7 +112,7 @@ class CommitCutter:
             with suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
+    def close(self):
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for side in self._open:
@@ -137,8 +132,8 @@ class CommitCutter:
     ],
 )
 def test_a_connection_that_is_cut_between_commit_and_its_answer(
-    zygote: Zygote, postgresql: Server, postgresql_url: str, tmp_path: Path, broken: list[str]
-) -> None:
+    zygote, postgresql, postgresql_url, tmp_path, broken
+):
     cutter = CommitCutter(postgresql._folder)
     folder = f"host={postgresql._folder}"
     assert folder in postgresql_url
@@ -173,7 +168,7 @@ def test_a_connection_that_is_cut_between_commit_and_its_answer(
 
 
 @pytest.mark.long
-def test_reads_outlive_the_database(stage: Stage, postgresql: Server) -> None:
+def test_reads_outlive_the_database(stage, postgresql):
     ledger = Ledger()
     pid = stage.start()
     stage.wait_until(200)
@@ -208,9 +203,7 @@ def test_reads_outlive_the_database(stage: Stage, postgresql: Server) -> None:
     assert not found.complaints, str(found)
 
 
-def test_a_server_that_stops_while_the_database_is_away_ends_in_time(
-    stage: Stage, postgresql: Server
-) -> None:
+def test_a_server_that_stops_while_the_database_is_away_ends_in_time(stage, postgresql):
     pid = stage.start()
     stage.wait_until(200)
     postgresql.stop()

@@ -6,29 +6,25 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.faults.clients import MODELS, Caller, Crowd
-from tests.faults.crash import Stage, Zygote
+from tests.faults.crash import Stage
 from tests.faults.oracle import Ledger
-from tests.support.old_stores import Server
 
 N = 3
 
 
 @pytest.fixture
-def stages(zygote: Zygote, postgresql: Server, tmp_path: Path) -> Iterator[list[Stage]]:
+def stages(zygote, postgresql, tmp_path):
     url = postgresql.new_database()
     with ExitStack() as opened:
         yield [opened.enter_context(Stage(zygote, url, tmp_path)) for _ in range(N)]
 
 
-def started(stages: list[Stage], **life: Any) -> list[int]:
+def started(stages, **life):
     pids = []
     for stage in stages:
         pids.append(stage.start(**life))
@@ -36,14 +32,14 @@ def started(stages: list[Stage], **life: Any) -> list[int]:
     return pids
 
 
-def test_one_token_a_thousand_times_on_three_servers(stages: list[Stage]) -> None:
+def test_one_token_a_thousand_times_on_three_servers(stages):
     pids = started(stages)
     ledger = Ledger()
     token = stages[0].ask("POST", "/v1/models/shop/recommend", {}).body["token"]
     ledger.send("shop", token, 1)
     begin = threading.Barrier(20)
 
-    def send(number: int) -> None:
+    def send(number):
         caller = Caller(stages[number % N].port)
         begin.wait()
         for _ in range(50):
@@ -68,10 +64,10 @@ def test_one_token_a_thousand_times_on_three_servers(stages: list[Stage]) -> Non
     assert found.events == len(MODELS) + 1
 
 
-def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int, **life: Any) -> None:
+def paused_and_killed(stages, *, seconds, rounds, **life):
     draw, ledger = random.Random(4), Ledger()
     pids = started(stages, **life)
-    how: dict[str, Any] = {"late": 2 * life.get("wait", 0.0), "launched": life.get("launched", False)}
+    how = {"late": 2 * life.get("wait", 0.0), "launched": life.get("launched", False)}
     with Crowd([stage.port for stage in stages], ledger, clients=9, **how) as crowd:
         for _ in range(rounds):
             stopped, killed = draw.sample(range(N), 2)
@@ -107,21 +103,21 @@ def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int, **lif
 
 
 @pytest.mark.long
-def test_one_paused_and_one_killed_under_load(stages: list[Stage]) -> None:
+def test_one_paused_and_one_killed_under_load(stages):
     paused_and_killed(stages, seconds=3.0, rounds=1)
 
 
 @pytest.mark.long
-def test_trials_with_one_paused_and_one_killed(stages: list[Stage]) -> None:
+def test_trials_with_one_paused_and_one_killed(stages):
     paused_and_killed(stages, seconds=3.0, rounds=2, wait=0.3, launched=True)
 
 
 @pytest.mark.long
-def test_some_paused_for_half_a_minute_and_some_killed(stages: list[Stage]) -> None:
+def test_some_paused_for_half_a_minute_and_some_killed(stages):
     paused_and_killed(stages, seconds=30.0, rounds=3)
 
 
-def test_an_item_that_is_withdrawn_on_one_is_gone_on_the_others_soon(stages: list[Stage]) -> None:
+def test_an_item_that_is_withdrawn_on_one_is_gone_on_the_others_soon(stages):
     pids = started(stages)
     first, *others = stages
     assert first.ask("DELETE", "/v1/models/shop/items/i3").code == 200

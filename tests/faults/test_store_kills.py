@@ -1,14 +1,12 @@
 """kill -9 at every step of a store: what was acknowledged is there, and nothing by halves."""
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from firstclick.serve.store import open_store
 from tests.faults.killed_store import BATCH, BATCHES, Kill, kills
-from tests.support.old_stores import KINDS, feedback, log_of
+from tests.support.stores import KINDS, feedback, log_of
 
 WRITING = ["before begin", "after begin", "after insert", "after commit"]
 SAVING = ["after snapshot insert", "after snapshot"]
@@ -17,7 +15,7 @@ SAVING = ["after snapshot insert", "after snapshot"]
 @pytest.fixture(
     params=[pytest.param(kind, marks=[pytest.mark.long] if kind == "postgresql" else []) for kind in KINDS]
 )
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def urls(request, tmp_path):
     """Addresses of empty stores, as many as are wanted."""
     if request.param == "sqlite":
         return (str(tmp_path / f"shop-{n}.db") for n in itertools.count())
@@ -25,7 +23,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     return (server.new_database() for _ in itertools.count())
 
 
-def test_killed_at_any_step_of_an_append(urls: Iterator[str], tmp_path: Path) -> None:
+def test_killed_at_any_step_of_an_append(urls, tmp_path):
     asked = [
         Kill(next(urls), step, times, str(tmp_path / f"acks-{step}-{times}"))
         for step in [*WRITING, *SAVING]
@@ -49,7 +47,7 @@ def test_killed_at_any_step_of_an_append(urls: Iterator[str], tmp_path: Path) ->
         store.close()
 
 
-def test_killed_at_any_step_of_a_creation(urls: Iterator[str], tmp_path: Path) -> None:
+def test_killed_at_any_step_of_a_creation(urls, tmp_path):
     asked = [Kill(next(urls), step, 1, str(tmp_path / f"acks-{step}")) for step in WRITING]
     for kill, acks in zip(asked, kills(asked), strict=True):
         assert acks == []
@@ -61,7 +59,7 @@ def test_killed_at_any_step_of_a_creation(urls: Iterator[str], tmp_path: Path) -
         store.close()
 
 
-def test_killed_after_a_checkpoint_or_between_creation_and_use(urls: Iterator[str], tmp_path: Path) -> None:
+def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path):
     url = next(urls)
     asked = [Kill(url, "after creation of tables", 1, str(tmp_path / "acks-created"))]
     if not url.startswith("postgresql"):
@@ -74,7 +72,7 @@ def test_killed_after_a_checkpoint_or_between_creation_and_use(urls: Iterator[st
         store.close()
 
 
-def test_an_acknowledgement_before_the_commit_would_be_noticed(urls: Iterator[str], tmp_path: Path) -> None:
+def test_an_acknowledgement_before_the_commit_would_be_noticed(urls, tmp_path):
     asked = [Kill(next(urls), "after insert", 5, str(tmp_path / "acks"), early=True)]
     (acks,) = kills(asked)
     store = open_store(asked[0].url)

@@ -3,15 +3,13 @@
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from firstclick.serve.log.events import Kind, NewEvent
 from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model import audit
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Unavailable, Unknown
 from tests.support import seam
@@ -20,7 +18,7 @@ from tests.support.made_log import K, made_items
 TOKEN = Token(1, 0, bytes(16), bytes(4))
 
 
-def wait_for(true: Callable[[], bool]) -> None:
+def wait_for(true):
     """Until it is so, or for ten seconds: what never comes is the test's failure, not a hanging one."""
     end = time.monotonic() + 10
     while not true():
@@ -28,18 +26,18 @@ def wait_for(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def shop(service: Service, name: str = "shop") -> None:
+def shop(service, name="shop"):
     service.create(name, policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
 
 
-def ask(place: Path, sql: str, *values: object) -> None:
+def ask(place, sql, *values):
     connection = sqlite3.connect(place)
     connection.execute(sql, values)
     connection.commit()
     connection.close()
 
 
-def test_a_token_from_after_the_backup_is_unknown_and_the_model_lives_on(tmp_path: Path) -> None:
+def test_a_token_from_after_the_backup_is_unknown_and_the_model_lives_on(tmp_path):
     place, copy = tmp_path / "shop.db", tmp_path / "copy.db"
     with open_service(str(place)) as service:
         shop(service)
@@ -54,7 +52,7 @@ def test_a_token_from_after_the_backup_is_unknown_and_the_model_lives_on(tmp_pat
         assert service.audit("shop").equal
 
 
-def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path: Path) -> None:
+def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path):
     place = tmp_path / "shop.db"
     with open_service(str(place)) as service:
         shop(service, "good")
@@ -69,9 +67,7 @@ def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path: Path) 
         assert list(service.models.broken) == ["bad"]
 
 
-def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(tmp_path, monkeypatch):
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         with monkeypatch.context() as patch:
@@ -88,9 +84,7 @@ def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
-    tmp_path: Path, restarted: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(tmp_path, restarted, caplog):
     place = tmp_path / "shop.db"
     service = open_service(str(place), poll_seconds=600.0)
     shop(service)
@@ -118,7 +112,7 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
     service.close()
 
 
-def test_a_snapshot_of_lost_events_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_snapshot_of_lost_events_is_not_used(tmp_path, caplog):
     place = tmp_path / "shop.db"
     with open_service(str(place)) as service:
         shop(service)
@@ -136,7 +130,7 @@ def test_a_snapshot_of_lost_events_is_not_used(tmp_path: Path, caplog: pytest.Lo
         assert service.audit("shop").equal
 
 
-def test_a_ring_of_keys_follows_the_store() -> None:
+def test_a_ring_of_keys_follows_the_store():
     old, new = TokenKey(1, b"o" * 32, 0.0), TokenKey(2, b"n" * 32, 0.0)
     ring = KeyRing([old], lambda: [old, new])
     ring.follow([old, new])
@@ -149,7 +143,7 @@ def test_a_ring_of_keys_follows_the_store() -> None:
     assert KeyRing([other], list).sign(TOKEN) == ring.sign(TOKEN) != KeyRing([new], list).sign(TOKEN)
 
 
-def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:
+def test_all_processes_sign_with_a_new_key_soon(tmp_path):
     """Another process made a key; this one never sees a token of it, and must sign with it all the same."""
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
@@ -159,7 +153,7 @@ def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:
         assert service.keys.newest == before + 1
 
 
-def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_path: Path) -> None:
+def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_path):
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from firstclick.serve.http.server import STORE_BROKEN
 from tests.faults.crash import Stage, Zygote
-from tests.support.old_stores import Server
+from tests.support.stores import Server
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 MODEL = "/v1/models/shop"
@@ -28,7 +28,7 @@ COLUMNS = (
 Trouble = Callable[[Stage], Iterator[None]]
 
 
-def click(stage: Stage, times: int = 1) -> int:
+def click(stage, times=1):
     """Feedback, so many times, or until it is refused; the last code."""
     code = 0
     for _ in range(times):
@@ -39,14 +39,14 @@ def click(stage: Stage, times: int = 1) -> int:
     return code
 
 
-def all_is_well(stage: Stage) -> Iterator[None]:
+def all_is_well(stage):
     """nothing is wrong"""
     stage.start(probe_seconds=0.05)
     stage.wait_until(200)
     yield
 
 
-def full_disk(stage: Stage) -> Iterator[None]:
+def full_disk(stage):
     """full disk, or quota"""
     pid = stage.start(file_most=300_000, checkpoint_pages=100_000, probe_seconds=0.05)
     assert click(stage, 1000) == 503
@@ -54,7 +54,7 @@ def full_disk(stage: Stage) -> Iterator[None]:
     assert stage.stop(pid) == 0
 
 
-def read_only(stage: Stage) -> Iterator[None]:
+def read_only(stage):
     """read-only disk"""
     pid = stage.start(broken=["read_only_while_a_file_says_so"], probe_seconds=0.05)
     stage.wait_until(200)
@@ -68,7 +68,7 @@ def read_only(stage: Stage) -> Iterator[None]:
     assert stage.stop(pid) == 0
 
 
-def foreign_lock(stage: Stage) -> Iterator[None]:
+def foreign_lock(stage):
     """another program holds the write lock"""
     stage.start(busy_seconds=0.1, probe_seconds=0.05)
     stage.wait_until(200)
@@ -78,7 +78,7 @@ def foreign_lock(stage: Stage) -> Iterator[None]:
     foreign.close()
 
 
-def missing_store(stage: Stage) -> Iterator[None]:
+def missing_store(stage):
     """store's file removed while in use (the server ends with code 74 after the refused feedback)"""
     pid = stage.start(probe_seconds=0.05)
     stage.wait_until(200)
@@ -87,7 +87,7 @@ def missing_store(stage: Stage) -> Iterator[None]:
     assert stage.wait(pid) == STORE_BROKEN
 
 
-def second_server(stage: Stage) -> Iterator[None]:
+def second_server(stage):
     """second server on the file (it does not start; the first)"""
     pid = stage.start(probe_seconds=0.05)
     stage.wait_until(200)
@@ -96,7 +96,7 @@ def second_server(stage: Stage) -> Iterator[None]:
     yield
 
 
-def damaged_snapshot(stage: Stage) -> Iterator[None]:
+def damaged_snapshot(stage):
     """damaged snapshots (the log is folded instead, with a warning)"""
     pid = stage.start()
     assert click(stage, 45) == 201
@@ -112,7 +112,7 @@ def damaged_snapshot(stage: Stage) -> Iterator[None]:
     yield
 
 
-def cut_wal(stage: Stage) -> Iterator[None]:
+def cut_wal(stage):
     """write-ahead log cut short (what was in the rest is gone)"""
     pid = stage.start()
     stage.wait_until(200)
@@ -131,12 +131,12 @@ def cut_wal(stage: Stage) -> Iterator[None]:
     yield
 
 
-ON_SQLITE: list[Trouble] = [
+ON_SQLITE = [
     all_is_well, full_disk, read_only, foreign_lock, missing_store, second_server, damaged_snapshot, cut_wal,
 ]  # fmt: skip
 
 
-def no_database(stage: Stage, server: Server) -> Iterator[None]:
+def no_database(stage, server):
     """PostgreSQL is away"""
     stage.start(probe_seconds=0.05)
     stage.wait_until(200)
@@ -147,7 +147,7 @@ def no_database(stage: Stage, server: Server) -> Iterator[None]:
     stage.wait_until(200, seconds=30)
 
 
-def line(stage: Stage, trouble: Callable[[], Iterator[None]], about: str) -> str:
+def line(stage, trouble, about):
     """The line of the table: what a server in this trouble answers."""
     with contextmanager(trouble)():
         feedback_works = about.startswith(("nothing", "second", "damaged", "write-ahead"))
@@ -164,7 +164,7 @@ def line(stage: Stage, trouble: Callable[[], Iterator[None]], about: str) -> str
     return f"| {' | '.join([about, *cells, str(metrics)])} |"
 
 
-def _code(stage: Stage, path: str) -> int:
+def _code(stage, path):
     """Of an answer that is no JSON."""
     connection = HTTPConnection("127.0.0.1", stage.port, timeout=10)
     try:
@@ -174,19 +174,19 @@ def _code(stage: Stage, path: str) -> int:
         connection.close()
 
 
-def of_sqlite(trouble: Trouble, zygote: Zygote, folder: Path) -> str:
+def of_sqlite(trouble, zygote, folder):
     """The line of a trouble with a file."""
     with Stage(zygote, str(folder / "shop.db"), folder) as stage:
         return line(stage, lambda: trouble(stage), str(trouble.__doc__))
 
 
-def of_postgresql(zygote: Zygote, server: Server, folder: Path) -> str:
+def of_postgresql(zygote, server, folder):
     """The line of a database that is away."""
     with Stage(zygote, server.new_database(), folder) as stage:
         return line(stage, lambda: no_database(stage, server), str(no_database.__doc__))
 
 
-def main() -> None:
+def main():
     zygote, server = Zygote(), Server()
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     try:

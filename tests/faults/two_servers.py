@@ -11,20 +11,20 @@ from pathlib import Path
 
 import psycopg
 
-from tests.support.old_stores import Server
+from tests.support.stores import Server
 
 
 class Pair:
     """A primary and its standby. Clients know one address, which stands for the primary until `exchange`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.primary = Server()
         self._running = True
-        self._standby: Path | None = None
+        self._standby = None
         self._relay = Relay(_socket_in(self.primary._folder))
         self.url = f"postgresql://postgres@127.0.0.1:{self._relay.port}/postgres?sslmode=disable"
 
-    def start_standby(self) -> None:
+    def start_standby(self):
         """A copy of the primary as it is now, which follows it from then on."""
         from pgserver._commands import pg_basebackup
 
@@ -38,7 +38,7 @@ class Pair:
             left.unlink(missing_ok=True)
         self._control("-w", "-o", f'-h "" -k {folder}', "-l", str(folder / "log"), "start")
 
-    def stop_following(self) -> None:
+    def stop_following(self):
         """From now on the standby misses what is committed, as behind a network that is cut."""
         self._ask_standby("ALTER SYSTEM SET primary_conninfo = ''")
         self._ask_standby("SELECT pg_reload_conf()")
@@ -47,7 +47,7 @@ class Pair:
             assert time.monotonic() < until
             time.sleep(0.01)
 
-    def exchange(self) -> None:
+    def exchange(self):
         """The primary is gone, and the standby takes its place and its address."""
         assert self._standby is not None
         self.primary.stop("immediate")
@@ -55,7 +55,7 @@ class Pair:
         self._control("-w", "promote")
         self._relay.switch(_socket_in(self._standby))
 
-    def close(self) -> None:
+    def close(self):
         self._relay.close()
         if self._standby is not None:
             if (self._standby / "postmaster.pid").exists():
@@ -65,12 +65,12 @@ class Pair:
             self.primary.start()
         self.primary.close()
 
-    def _control(self, *arguments: str) -> None:
+    def _control(self, *arguments):
         from pgserver._commands import pg_ctl
 
         pg_ctl([*arguments], pgdata=self._standby, user=self.primary._server.system_user, timeout=60)
 
-    def _ask_standby(self, statement: str) -> list[tuple[object, ...]]:
+    def _ask_standby(self, statement):
         address = f"postgresql://postgres@/postgres?host={self._standby}"
         with psycopg.connect(address, autocommit=True) as connection:
             done = connection.execute(statement.encode())
@@ -80,15 +80,15 @@ class Pair:
 class Relay:
     """A port of this machine that carries bytes to and from the socket of a server."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target):
         self._target = target
-        self._open: list[socket.socket] = []
+        self._open = []
         self._lock = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port: int = self._listening.getsockname()[1]
+        self.port = self._listening.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def switch(self, target: str) -> None:
+    def switch(self, target):
         """Who is connected is cut off; who connects from now on reaches the other."""
         with self._lock:
             self._target = target
@@ -97,13 +97,13 @@ class Relay:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
+    def close(self):
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self.switch("")
 
-    def _accept(self) -> None:
+    def _accept(self):
         while True:
             try:
                 client, _ = self._listening.accept()
@@ -120,7 +120,7 @@ class Relay:
                 self._open += [client, server]
             threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
-    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+    def _serve(self, client, server):
         back = threading.Thread(target=self._carry, args=(server, client), daemon=True)
         back.start()
         self._carry(client, server)
@@ -128,7 +128,7 @@ class Relay:
         client.close()
         server.close()
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+    def _carry(self, source, target):
         with suppress(OSError):
             while content := source.recv(65_536):
                 target.sendall(content)
@@ -137,5 +137,5 @@ class Relay:
                 one.shutdown(socket.SHUT_RDWR)
 
 
-def _socket_in(folder: Path) -> str:
+def _socket_in(folder):
     return os.fspath(next(folder.glob(".s.PGSQL.*[0-9]")))

@@ -23,7 +23,6 @@ from firstclick.serve import Tuning
 from firstclick.serve.config import Settings
 from firstclick.serve.http import connection as protocol
 from firstclick.serve.http import server
-from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
 from firstclick.validation import duration
@@ -58,14 +57,14 @@ class Life(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
 
 
-def make_models(service: Service, wait: float = 0.0, *, launched: bool = False) -> None:
+def make_models(service, wait=0.0, *, launched=False):
     """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
     for name, policy in (MODELS | RIVAL if launched else MODELS).items():
         if name not in service.names():
             items = made_items()
             if name in ("bar", *RIVAL):
                 items = [item._replace(features=None) for item in items]
-            more: dict[str, Any] = {"baseline": LIST, "max_loss": 0.4} if launched and name in MODELS else {}
+            more = {"baseline": LIST, "max_loss": 0.4} if launched and name in MODELS else {}
             service.create(
                 name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait, **more
             )
@@ -74,7 +73,7 @@ def make_models(service: Service, wait: float = 0.0, *, launched: bool = False) 
             service.start_trial(name, arms)
 
 
-def live(life: Life, listening: socket.socket) -> int:
+def live(life, listening):
     """Serve until killed, or stopped; the exit code."""
     if life.file_most:
         import resource
@@ -105,7 +104,7 @@ def live(life: Life, listening: socket.socket) -> int:
         service.close()
 
 
-def _warm_up() -> None:
+def _warm_up():
     """Import and compile what a life will need, on a store of its own."""
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
@@ -129,21 +128,21 @@ def _warm_up() -> None:
 
 
 class _Zygote:
-    def __init__(self) -> None:
-        self._listening: dict[int, socket.socket] = {}
-        self._children: set[int] = set()
+    def __init__(self):
+        self._listening = {}
+        self._children = set()
 
-    def listen(self) -> dict[str, Any]:
+    def listen(self):
         new = socket.create_server(("127.0.0.1", 0), backlog=2048)
         port = new.getsockname()[1]
         self._listening[port] = new
         return {"port": port}
 
-    def hang_up(self, port: int) -> dict[str, Any]:
+    def hang_up(self, port):
         self._listening.pop(port).close()
         return {}
 
-    def start(self, life: list[Any]) -> dict[str, Any]:
+    def start(self, life):
         asked = Life(*life)
         tasks = Path("/proc/self/task")
         assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
@@ -170,7 +169,7 @@ class _Zygote:
             sys.stderr.flush()
             os._exit(code)
 
-    def wait(self, pid: int, seconds: float) -> dict[str, Any]:
+    def wait(self, pid, seconds):
         """The exit code, -9 for SIGKILL; None when it still runs after so many seconds."""
         until = time.monotonic() + seconds
         while True:
@@ -182,12 +181,12 @@ class _Zygote:
                 return {"code": None}
             time.sleep(0.002)
 
-    def close(self) -> None:
+    def close(self):
         for child in self._children:
             os.kill(child, signal.SIGKILL)
 
 
-def _main() -> None:
+def _main():
     _warm_up()
     zygote = _Zygote()
     print(json.dumps({"ready": True}), flush=True)

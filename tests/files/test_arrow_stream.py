@@ -8,7 +8,7 @@ from firstclick.errors import WorkFailed
 from firstclick.files.arrow_stream import arrow_batches
 
 
-def test_numbers_lists_and_nulls_are_told() -> None:
+def test_numbers_lists_and_nulls_are_told():
     rows = (
         "(VALUES ([1, NULL, 3]::BIGINT[], 1::BIGINT, 0.5::DOUBLE), (NULL, NULL, NULL), "
         "([]::BIGINT[], 3, 1.5)) t(a, b, c)"
@@ -33,7 +33,7 @@ def test_numbers_lists_and_nulls_are_told() -> None:
         assert next(stream, None) is None
 
 
-def test_a_long_result_comes_in_pieces_and_in_order() -> None:
+def test_a_long_result_comes_in_pieces_and_in_order():
     n = 500_000
     with duckdb.connect() as db:
         relation = db.sql(f"SELECT i, [i, i + 1]::BIGINT[] AS pair FROM range({n}) t(i)")
@@ -49,15 +49,15 @@ def test_a_long_result_comes_in_pieces_and_in_order() -> None:
         assert (seen, pieces > 1) == (n, True)
 
 
-def test_a_stream_that_is_left_early_frees_its_connection() -> None:
+def test_a_stream_that_is_left_early_frees_its_connection():
     with duckdb.connect() as db:
         stream = arrow_batches(db.sql("SELECT i FROM range(1000000) t(i)"))
         next(stream)
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_an_error_on_the_way_is_told() -> None:
+def test_an_error_on_the_way_is_told():
     with duckdb.connect() as db:
         query = "SELECT if(i < 400000, i, error('row ' || i))::BIGINT AS i FROM range(500000) t(i)"
         with pytest.raises((WorkFailed, duckdb.Error), match="row 4"):

@@ -33,7 +33,7 @@ WEIGHTS = np.array([1 / (j + 2) for j in range(12)]) / sum(1 / (j + 2) for j in 
 DELTA = 0.025
 
 
-def lower_mean(n: int, total: int, delta: float = DELTA) -> float:
+def lower_mean(n, total, delta=DELTA):
     """The smallest mean that the mixture does not exclude, found by halving."""
     low, high = 0.0, total / n
     for _ in range(200):
@@ -52,11 +52,11 @@ def lower_mean(n: int, total: int, delta: float = DELTA) -> float:
 class SlowFloor:
     """By definition: all pages are kept, and every bound of every moment."""
 
-    def __init__(self) -> None:
-        self.pages: list[tuple[float, bool, bool]] = []
+    def __init__(self):
+        self.pages = []
         self.least, self.most = [0.0], [1.0]
 
-    def observe(self, share: float, by_policy: bool, clicked: bool) -> None:
+    def observe(self, share, by_policy, clicked):
         self.pages.append((share, by_policy, clicked))
         shared = [page for page in self.pages if page[0] > 0]
         if shared:
@@ -66,7 +66,7 @@ class SlowFloor:
         if base:
             self.most.append(1 - lower_mean(len(base), len(base) - sum(base)))
 
-    def share(self, max_loss: float) -> float:
+    def share(self, max_loss):
         spent = sum(share for share, _, _ in self.pages)
         room = max_loss * len(self.pages) - spent + max(self.least) / self.most[-1]
         return min(1.0, max(max_loss + room, 0.0))

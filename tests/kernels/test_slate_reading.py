@@ -24,19 +24,19 @@ from firstclick.kernels.slate_reading import (
 K, ITEMS, N = 5, 7, 400
 
 
-def lists(draw: np.random.Generator, low: int, high: int, longest: int) -> list[list[int]]:
+def lists(draw, low, high, longest):
     return [draw.integers(low, high, draw.integers(0, longest + 1)).tolist() for _ in range(N)]
 
 
-def starts_of(rows: list[list[int]] | list[list[float]]) -> np.ndarray:
+def starts_of(rows):
     return np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
 
 
-def flat(rows: list, kind: type) -> np.ndarray:
+def flat(rows, kind):
     return np.array([one for row in rows for one in row], kind)
 
 
-def test_hashes_get_their_codes_and_others_none() -> None:
+def test_hashes_get_their_codes_and_others_none():
     draw = np.random.default_rng(1)
     # Many share their lowest bits: the search goes on to the next slots, and around the end.
     hashes = (draw.permutation(500)[:40].astype(np.uint64) << np.uint64(7)) | np.uint64(63)
@@ -49,7 +49,7 @@ def test_hashes_get_their_codes_and_others_none() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_slates_and_clicks_are_those_of_a_loop(seed: int) -> None:
+def test_slates_and_clicks_are_those_of_a_loop(seed):
     draw = np.random.default_rng(seed)
     slates, clicked = lists(draw, -1, ITEMS, K), lists(draw, -2, K + 1, 2)
     items, clicks = np.full((N, K), -1, np.int32), np.zeros((N, K), np.uint8)
@@ -71,7 +71,7 @@ def test_slates_and_clicks_are_those_of_a_loop(seed: int) -> None:
 
 
 @pytest.mark.parametrize("prefixes", [True, False])
-def test_chances_are_those_of_a_loop(prefixes: bool) -> None:
+def test_chances_are_those_of_a_loop(prefixes):
     draw = np.random.default_rng(5)
     lengths = draw.integers(1, K + 1, N)
     values = [0.0, 0.1, 0.2, 0.5, 1.0, 1.5, -0.1, math.nan]

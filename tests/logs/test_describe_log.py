@@ -1,8 +1,6 @@
 """What a log holds, and what can be said from it."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,17 +13,17 @@ from firstclick.logs.open_log import open_ranked_log
 CHANCES = {"propensities": [0.5, 0.25, 0.25]}
 
 
-def described(folder: Path, rows: list[dict[str, Any]], **how: Any) -> LogDescription:
+def described(folder, rows, **how):
     path = folder / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return describe_log(open_ranked_log(path, **how))
 
 
-def words(found: LogDescription, kind: str) -> str:
+def words(found, kind):
     return " ".join(sentence for one, sentence in found.said() if one == kind)
 
 
-def test_counts_are_those_of_slates_with_a_known_outcome(tmp_path: Path) -> None:
+def test_counts_are_those_of_slates_with_a_known_outcome(tmp_path):
     found = described(
         tmp_path,
         [
@@ -47,7 +45,7 @@ def test_counts_are_those_of_slates_with_a_known_outcome(tmp_path: Path) -> None
     assert found.items_at_several_positions == 2  # a and b
 
 
-def test_slates_that_differ_are_counted_over_batches(tmp_path: Path, monkeypatch: Any) -> None:
+def test_slates_that_differ_are_counted_over_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(describe, "_AT_ONCE", 7)
     draw = np.random.default_rng(3)
     slates = [draw.permutation(4).tolist() for _ in range(500)]
@@ -88,17 +86,17 @@ def test_slates_that_differ_are_counted_over_batches(tmp_path: Path, monkeypatch
          "99.5% of slates are the same list"),
     ],
 )  # fmt: skip
-def test_what_can_be_said(rows: list[dict[str, Any]], kind: str, sentence: str, tmp_path: Path) -> None:
+def test_what_can_be_said(rows, kind, sentence, tmp_path):
     assert sentence in words(described(tmp_path, rows), kind)
 
 
-def test_a_hopeless_log_has_one_sentence(tmp_path: Path) -> None:
+def test_a_hopeless_log_has_one_sentence(tmp_path):
     found = described(tmp_path, [{"items": ["a", "b"], "clicks": []}, {"items": ["b", "a"], "clicks": []}])
     assert len(found.said()) == 1
 
 
-def test_the_text_has_all_parts(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [
+def test_the_text_has_all_parts(tmp_path):
+    rows = [
         {"items": ["a", "b", "c"], "clicks": [1], "time": 1767225600, **CHANCES},
         {"items": ["c", "b", "a"], "clicks": [], "time": 1767312000, "propensities": [2, 0.5, 0.1]},
         {"items": ["c", "c", "a"], "clicks": [0]},
@@ -119,7 +117,7 @@ def test_the_text_has_all_parts(tmp_path: Path) -> None:
         assert line in text.splitlines()
 
 
-def test_the_json_has_every_field_and_no_nan(tmp_path: Path) -> None:
+def test_the_json_has_every_field_and_no_nan(tmp_path):
     found = described(tmp_path, [{"items": ["a", "b"]}])
     told = json.loads(json.dumps(found.as_json(), allow_nan=False))
     assert set(told) == {*LogDescription.__dataclass_fields__, "can", "cannot"}

@@ -1,8 +1,5 @@
 """Formats of public data: Open Bandit, FINN.no slates, Yandex sessions, and matrices of propensities."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,7 +9,7 @@ from firstclick.logs.open_log import open_ranked_log
 from tests.support.reading import plain, read
 
 
-def test_a_row_of_open_bandit_is_a_slate_of_one_place(tmp_path: Path) -> None:
+def test_a_row_of_open_bandit_is_a_slate_of_one_place(tmp_path):
     path = tmp_path / "all.csv"
     path.write_text(
         ",timestamp,item_id,position,click,propensity_score,user_feature_0\n"
@@ -31,7 +28,7 @@ def test_a_row_of_open_bandit_is_a_slate_of_one_place(tmp_path: Path) -> None:
     assert batch.times[0] == pytest.approx(1574553634.76283)
 
 
-def finn_file(path: Path, **changed: Any) -> Path:
+def finn_file(path, **changed):
     """Two users: no click, a click on 7, an empty step; a click on 5, one elsewhere, an item twice."""
     slate = np.array(
         [[[1, 5, 7, 0], [1, 6, 7, 5], [0, 0, 0, 0]], [[1, 5, 0, 0], [1, 5, 6, 0], [1, 6, 6, 0]]], np.int32
@@ -47,7 +44,7 @@ def finn_file(path: Path, **changed: Any) -> Path:
     return path
 
 
-def test_finn_slates_have_neither_fill_nor_the_no_click_item(tmp_path: Path, monkeypatch: Any) -> None:
+def test_finn_slates_have_neither_fill_nor_the_no_click_item(tmp_path, monkeypatch):
     monkeypatch.setattr(finn, "_USERS_AT_ONCE", 1)
     log = open_ranked_log(finn_file(tmp_path / "data.npz"))
     assert (log.items, log.k) == ([5, 6, 7], 3)
@@ -70,7 +67,7 @@ def test_finn_slates_have_neither_fill_nor_the_no_click_item(tmp_path: Path, mon
         ({"click": np.zeros((2, 3), np.int32)}, "has no slates"),
     ],
 )
-def test_other_npz_files_are_refused(changed: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_other_npz_files_are_refused(changed, problem, tmp_path):
     with pytest.raises(InvalidInput, match=problem):
         open_ranked_log(finn_file(tmp_path / "data.npz", **changed))
     (tmp_path / "broken.npz").write_bytes(b"PK\3\4 and nothing")
@@ -78,7 +75,7 @@ def test_other_npz_files_are_refused(changed: dict[str, Any], problem: str, tmp_
         open_ranked_log(tmp_path / "broken.npz")
 
 
-def test_clicks_of_a_yandex_session_belong_to_the_last_page_with_the_url(tmp_path: Path) -> None:
+def test_clicks_of_a_yandex_session_belong_to_the_last_page_with_the_url(tmp_path):
     path = tmp_path / "sessions.txt"
     path.write_text(
         "0\t0\tQ\t8\t0\t7\t103\t51\n0\t5\tC\t103\n1\t0\tQ\t9\t0\t103\t7\n0\t9\tQ\t8\t1\t103\t4\n"
@@ -98,7 +95,7 @@ def test_clicks_of_a_yandex_session_belong_to_the_last_page_with_the_url(tmp_pat
         "item,1,2\na,0.75,0.25\nb,0.25,0.5\nz,0.5,0\n",
     ],
 )
-def test_a_matrix_gives_the_probability_of_each_item_at_its_position(matrix: str, tmp_path: Path) -> None:
+def test_a_matrix_gives_the_probability_of_each_item_at_its_position(matrix, tmp_path):
     (tmp_path / "log.csv").write_text("items,click\na|b,0\nb|a,\nb,0\nc|a,1\n")
     (tmp_path / "places.csv").write_text(matrix)
     log = open_ranked_log(tmp_path / "log.csv", places=tmp_path / "places.csv")
@@ -114,7 +111,7 @@ def test_a_matrix_gives_the_probability_of_each_item_at_its_position(matrix: str
     assert "of items that the log never has" in log.notes[-1]
 
 
-def test_a_matrix_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_matrix_that_does_not_fit_is_told(tmp_path):
     (tmp_path / "log.csv").write_text("items,click\na|b,0\nb|a,\n")
     for text, problem in (
         ("item,position,propensity\nz,1,0.5\n", "no probability is of an item and position of log.csv"),

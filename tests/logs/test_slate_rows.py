@@ -2,8 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from firstclick.logs.open_log import open_ranked_log
 from firstclick.logs.ranked_log import NOT_TOLD
 from tests.support.reading import plain, read
 
-ROWS: list[dict[str, Any]] = [
+ROWS = [
     {"items": ["tea", "milk", "jam"], "clicks": [0, 2], "propensities": [0.5, 0.25, 0.25], "query": "q2"},
     {"items": ["milk", "tea"], "clicks": [], "propensities": [0.5, 0.1], "query": "q1", "examined": 2},
     {"items": ["jam", "bun", "tea"], "clicks": None, "propensities": None, "query": "q1"},
@@ -25,12 +23,12 @@ SLATES = [row["items"] for row in ROWS]
 CLICKS = [row["clicks"] for row in ROWS]
 
 
-def json_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+def json_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def written(kind: str, folder: Path) -> Path:
+def written(kind, folder):
     path = folder / f"log.{kind}"
     if kind == "jsonl":
         return json_lines(path, ROWS)
@@ -55,7 +53,7 @@ def written(kind: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet", "csv", "tsv"])
-def test_every_file_gives_the_same_log(kind: str, tmp_path: Path) -> None:
+def test_every_file_gives_the_same_log(kind, tmp_path):
     log = open_ranked_log(written(kind, tmp_path))
     assert (log.items, log.k, list(log.segments)) == (["bun", "jam", "milk", "tea"], 3, ["q1", "q2"])
     found = read(log)
@@ -67,7 +65,7 @@ def test_every_file_gives_the_same_log(kind: str, tmp_path: Path) -> None:
     assert (found.odd, found.doubtful) == ([], [])
 
 
-def test_a_log_can_be_read_twice_and_its_order_is_kept(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_log_can_be_read_twice_and_its_order_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(duck_log, "BATCH", 1000)
     rows = [{"items": [number, number + 5000], "clicks": [number % 2]} for number in range(5000)]
     log = open_ranked_log(json_lines(tmp_path / "log.jsonl", rows))
@@ -81,7 +79,7 @@ def test_a_log_can_be_read_twice_and_its_order_is_kept(tmp_path: Path, monkeypat
         assert clicks.argmax(axis=1).tolist() == [number % 2 for number in range(5000)]
 
 
-def test_whole_numbers_stay_whole_numbers_and_candidates_are_items(tmp_path: Path) -> None:
+def test_whole_numbers_stay_whole_numbers_and_candidates_are_items(tmp_path):
     rows = [{"items": [3, 1], "clicks": [0], "candidates": [1, 3, 9]}, {"items": [1], "clicks": []}]
     log = open_ranked_log(json_lines(tmp_path / "log.jsonl", rows))
     assert log.items == [1, 3, 9]
@@ -91,7 +89,7 @@ def test_whole_numbers_stay_whole_numbers_and_candidates_are_items(tmp_path: Pat
     assert (batch.candidates.tolist(), batch.candidate_starts.tolist()) == ([0, 1, 2], [0, 3, 3])
 
 
-def test_a_propensity_of_the_whole_slate_is_known_for_the_last_prefix_alone(tmp_path: Path) -> None:
+def test_a_propensity_of_the_whole_slate_is_known_for_the_last_prefix_alone(tmp_path):
     rows = [
         {"items": ["a", "b", "c"], "click": 1, "propensity": 0.1},
         {"items": ["a", "b"], "propensity": 0.2},
@@ -114,9 +112,7 @@ def test_a_propensity_of_the_whole_slate_is_known_for_the_last_prefix_alone(tmp_
         ([" 0 | 2 ", "1", "-1"], [[0, 2], [1], []], "count from 0"),
     ],
 )
-def test_how_clicks_are_written_is_found_out_and_told(
-    cells: list[str], clicks: list[list[int] | None], note: str, tmp_path: Path
-) -> None:
+def test_how_clicks_are_written_is_found_out_and_told(cells, clicks, note, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items;click\n" + "".join(f"a|b|c;{cell}\n" for cell in cells))
     found = read(open_ranked_log(path))
@@ -124,7 +120,7 @@ def test_how_clicks_are_written_is_found_out_and_told(
     assert note in found.notes
 
 
-def test_one_mistake_does_not_change_how_all_clicks_are_read(tmp_path: Path) -> None:
+def test_one_mistake_does_not_change_how_all_clicks_are_read(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items,click\n" + "a|b|c,0\n" * 2000 + "a|b|c,3\n")
     found = read(open_ranked_log(path))
@@ -132,20 +128,20 @@ def test_one_mistake_does_not_change_how_all_clicks_are_read(tmp_path: Path) -> 
     assert found.odd == ["1 with a click that is at no position of the slate (row 2000)"]
 
 
-def test_what_was_found_out_can_be_said_instead(tmp_path: Path) -> None:
+def test_what_was_found_out_can_be_said_instead(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("what,pos\na b c,1\nb c a,\nc a b,2\n")
-    how: dict[str, Any] = {"columns": {"items": "what", "click": "POS"}, "item_separator": " "}
+    how = {"columns": {"items": "what", "click": "POS"}, "item_separator": " "}
     assert read(open_ranked_log(path, **how, positions_from=1)).clicks == [[0], [], [1]]
     assert read(open_ranked_log(path, **how, empty_click="not-reported")).clicks == [[1], None, [2]]
     with pytest.raises(UnknownName, match=r"log.csv has no column 'list' for 'items'; it has: what, pos"):
         open_ranked_log(path, columns={"items": "list"})
     for wrong in ({"clicks_as": "ids"}, {"empty_click": "x"}, {"positions_from": 2}, {"format": "tsv"}):
         with pytest.raises(InvalidInput, match=f"{next(iter(wrong))} must be"):
-            open_ranked_log(path, **how, **wrong)  # type: ignore[arg-type]
+            open_ranked_log(path, **how, **wrong)
 
 
-def test_a_flag_whether_anything_was_clicked_is_refused(tmp_path: Path) -> None:
+def test_a_flag_whether_anything_was_clicked_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items,click\na|b|c,0\nb|c|a,1\n")
     with pytest.raises(InvalidInput, match="'click' is 0 or 1 in every row"):
@@ -168,16 +164,14 @@ def test_a_flag_whether_anything_was_clicked_is_refused(tmp_path: Path) -> None:
         (["a", "b", "c"], [None, None], [None, None], "2 rows without clicks taken as not reported"),
     ],
 )
-def test_clicks_in_json_are_marks_or_ids_or_positions(
-    items: list[Any], cells: list[Any], clicks: list[Any], note: str, tmp_path: Path
-) -> None:
+def test_clicks_in_json_are_marks_or_ids_or_positions(items, cells, clicks, note, tmp_path):
     rows = [{"items": items, "clicks": cell} for cell in cells]
     found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows)))
     assert found.clicks == clicks
     assert note in found.notes
 
 
-def test_what_is_neither_mark_nor_position_is_an_odd_row_and_no_click(tmp_path: Path) -> None:
+def test_what_is_neither_mark_nor_position_is_an_odd_row_and_no_click(tmp_path):
     rows = [{"items": ["a", "b"], "clicks": clicks} for clicks in ([0, 1], [1, 0], [1, 2])]
     found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows), clicks_as="marks"))
     assert (found.clicks, len(found.odd)) == ([[1], [0]], 1)
@@ -186,28 +180,28 @@ def test_what_is_neither_mark_nor_position_is_an_odd_row_and_no_click(tmp_path: 
     assert (found.clicks, len(found.odd)) == ([[0], [1], []], 1)
 
 
-def test_a_truth_value_whether_anything_was_clicked_is_refused(tmp_path: Path) -> None:
+def test_a_truth_value_whether_anything_was_clicked_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items,clicked\na|b|c,True\nb|c|a,False\n")
     with pytest.raises(InvalidInput, match="is 0 or 1 in every row"):
         open_ranked_log(path, columns={"click": "clicked"})
 
 
-def test_a_column_says_whose_outcome_is_known(tmp_path: Path) -> None:
+def test_a_column_says_whose_outcome_is_known(tmp_path):
     told = ((1, True), (None, True), (0, False))
     rows = [{"items": ["a", "b"], "click": click, "reported": known} for click, known in told]
     assert read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows))).clicks == [[1], [], None]
 
 
-def test_a_log_without_clicks_has_no_reported_outcome(tmp_path: Path) -> None:
+def test_a_log_without_clicks_has_no_reported_outcome(tmp_path):
     found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", [{"items": ["a", "b"]}])))
     assert found.clicks == [None]
     assert "has no column of clicks" in found.notes
 
 
-def test_odd_rows_are_counted_and_named(tmp_path: Path) -> None:
+def test_odd_rows_are_counted_and_named(tmp_path):
     good = {"items": ["a", "b"], "clicks": [1], "propensities": [0.5, 0.25]}
-    rows: list[dict[str, Any]] = [
+    rows = [
         good | {"clicks": [0]},
         {"items": [], "clicks": []},
         {"items": ["a", None], "clicks": []},
@@ -242,7 +236,7 @@ def test_odd_rows_are_counted_and_named(tmp_path: Path) -> None:
     assert found.chances == [[0.5, 0.25], *[[None, None]] * 5, [0.5, 0.25], [0.5, None], [0.5, 0.25]]
 
 
-def test_lines_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
+def test_lines_that_are_no_rows_are_counted_and_named(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items,click\na|b,0\n\na|b,0,7\nb|a,1\na|a,0\n")
     found = read(open_ranked_log(path))
@@ -251,7 +245,7 @@ def test_lines_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chance", ["0", "-0.1", "1.01", "inf"])
-def test_a_propensity_of_a_slate_that_is_none_is_taken_as_not_known(chance: str, tmp_path: Path) -> None:
+def test_a_propensity_of_a_slate_that_is_none_is_taken_as_not_known(chance, tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(f"items,click,propensity\na|b,0,{chance}\na|b,1,0.5\na|b,1,\n")
     found = read(open_ranked_log(path))
@@ -271,9 +265,7 @@ def test_a_propensity_of_a_slate_that_is_none_is_taken_as_not_known(chance: str,
         ("log.jsonl", '{"items": [], "click": null}\n', "no row has items"),
     ],
 )
-def test_files_without_a_log_are_refused_in_a_sentence(
-    name: str, text: str, problem: str, tmp_path: Path
-) -> None:
+def test_files_without_a_log_are_refused_in_a_sentence(name, text, problem, tmp_path):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(InvalidInput, match=problem):
@@ -282,7 +274,7 @@ def test_files_without_a_log_are_refused_in_a_sentence(
         open_ranked_log(tmp_path / "nowhere.csv")
 
 
-def test_times_are_seconds_since_the_epoch(tmp_path: Path) -> None:
+def test_times_are_seconds_since_the_epoch(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("items,click,time\na|b,0,2026-01-01T00:00:00Z\na|b,1,1767225601\na|b,,\n")
     (batch,) = open_ranked_log(path).batches()
@@ -290,7 +282,7 @@ def test_times_are_seconds_since_the_epoch(tmp_path: Path) -> None:
     assert plain(batch.times) == [1767225600.0, 1767225601.0, None]
 
 
-def test_two_ids_with_one_hash_are_told_apart(tmp_path: Path, monkeypatch: Any) -> None:
+def test_two_ids_with_one_hash_are_told_apart(tmp_path, monkeypatch):
     hashed = duck_log._hash
     monkeypatch.setattr(
         duck_log, "_hash", lambda cell, salt: hashed(cell, salt) if salt else f"length({cell})::UBIGINT"

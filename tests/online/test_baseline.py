@@ -1,8 +1,6 @@
 """A ranker with a baseline: what of the list is shown, why, and how often; and what explains a slate."""
 
 from math import sqrt
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +19,14 @@ GROUPS = ["x", "x", "x", "y", "y", "x", "y"]
 LIST = ["f", "b", "d", "a"]
 
 
-def ranker(
-    max_loss: float = 0.05, *, baseline: list[str] | None = LIST, seed: int = 3, **more: Any
-) -> Ranker:
+def ranker(max_loss=0.05, *, baseline=LIST, seed=3, **more):
     return Ranker(
         Catalog(ITEMS, groups=GROUPS), k=3, policy="cascade-ts", seed=seed, baseline=baseline,
         max_loss=None if baseline is None else max_loss, **more,
     )  # fmt: skip
 
 
-def shown_by_the_floor(some: Ranker, **asked: Any) -> tuple[Any, ...]:
+def shown_by_the_floor(some, **asked):
     """The next slate that the list decides."""
     for _ in range(100):
         slate = some.recommend(**asked)
@@ -62,9 +58,7 @@ def shown_by_the_floor(some: Ranker, **asked: Any) -> tuple[Any, ...]:
     ],
     ids=str,
 )
-def test_the_list_is_shown_in_its_order_as_far_as_the_request_allows(
-    asked: dict[str, Any], items: str, why: str
-) -> None:
+def test_the_list_is_shown_in_its_order_as_far_as_the_request_allows(asked, items, why):
     """`items` are pins and items of the list; further places are the policy's."""
     words = {"F": "floor", "p": "pinned"}
     got, said = shown_by_the_floor(ranker(), **asked)
@@ -77,13 +71,13 @@ def test_the_list_is_shown_in_its_order_as_far_as_the_request_allows(
         assert len(got) == min(asked.get("k", 3), len(allowed) if asked.get("candidates") != [] else len(got))
 
 
-def test_the_policy_fills_the_places_for_which_the_list_has_nothing_left() -> None:
+def test_the_policy_fills_the_places_for_which_the_list_has_nothing_left():
     items, why = shown_by_the_floor(ranker(), candidates=["e", "a", "g"])
     assert (items[0], why) == ("a", ("floor", "policy", "policy"))
     assert set(items) == {"a", "e", "g"}
 
 
-def test_items_that_are_withdrawn_or_sold_out_are_left_out_and_come_back() -> None:
+def test_items_that_are_withdrawn_or_sold_out_are_left_out_and_come_back():
     some = ranker()
     some.withdraw_items(["f"])
     some.set_available(["d"], False)
@@ -105,7 +99,7 @@ def test_items_that_are_withdrawn_or_sold_out_are_left_out_and_come_back() -> No
         (Chosen(Choice.BASELINE, 0.0, 0), False, ("policy", "pinned", "policy")),
     ],
 )
-def test_each_place_has_a_reason(chosen: Chosen | None, explored: bool, told: tuple[str, ...]) -> None:
+def test_each_place_has_a_reason(chosen, explored, told):
     assert reasons([4, 7, 2], [7], chosen, explored) == told
 
 
@@ -113,19 +107,19 @@ def test_each_place_has_a_reason(chosen: Chosen | None, explored: bool, told: tu
 
 
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
-def test_a_policy_that_arranges_its_own_slates_takes_no_list(policy: str) -> None:
+def test_a_policy_that_arranges_its_own_slates_takes_no_list(policy):
     with pytest.raises(InvalidInput, match=f"baseline is not for {policy}, which learns from slates that it"):
         Ranker(Catalog(ITEMS), k=3, policy=policy, baseline=LIST)
 
 
-def test_the_ids_and_rows_of_a_list_are_those_of_the_catalog() -> None:
+def test_the_ids_and_rows_of_a_list_are_those_of_the_catalog():
     assert check_baseline(iter(LIST), Catalog(ITEMS), 3, make_policy("cascade-ts")) == (LIST, [5, 1, 3, 0])
 
 
 # -- how often
 
 
-def test_without_evidence_the_policy_shows_max_loss_of_the_slates() -> None:
+def test_without_evidence_the_policy_shows_max_loss_of_the_slates():
     """5 standard deviations: a wrong share of 0.15 is found; a right one fails once in 10^6."""
     some, n = ranker(0.1), 3000
     slates = [some.recommend() for _ in range(n)]
@@ -135,7 +129,7 @@ def test_without_evidence_the_policy_shows_max_loss_of_the_slates() -> None:
     assert abs(by_policy - 0.1 * n) < 5 * sqrt(n * 0.1 * 0.9)
 
 
-def test_with_a_loss_of_1_the_list_is_never_shown_and_slates_are_those_of_no_list() -> None:
+def test_with_a_loss_of_1_the_list_is_never_shown_and_slates_are_those_of_no_list():
     free, without = ranker(1.0), ranker(baseline=None)
     for click in (0, None, 2) * 30:
         one, other = free.recommend(), without.recommend()
@@ -147,7 +141,7 @@ def test_with_a_loss_of_1_the_list_is_never_shown_and_slates_are_those_of_no_lis
         without.learn(other, click=click)
 
 
-def test_a_policy_that_is_clicked_takes_over() -> None:
+def test_a_policy_that_is_clicked_takes_over():
     some = ranker(0.1)
     for _ in range(600):
         slate = some.recommend()
@@ -163,7 +157,7 @@ def test_a_policy_that_is_clicked_takes_over() -> None:
 # -- saved, merged, changed
 
 
-def play(some: Ranker, n: int, seed: int = 0) -> list[Any]:
+def play(some, n, seed=0):
     """Slates of which every third waits; each with its reasons."""
     draw = np.random.default_rng(seed)
     seen = []
@@ -175,7 +169,7 @@ def play(some: Ranker, n: int, seed: int = 0) -> list[Any]:
     return seen
 
 
-def test_a_loaded_ranker_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_a_loaded_ranker_goes_on_bit_for_bit(tmp_path):
     some = ranker(0.2, explore=0.1)
     play(some, 200)
     some.save(tmp_path / "ranker")
@@ -196,7 +190,7 @@ def test_a_loaded_ranker_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("floor", [np.zeros(3), np.full(10, np.nan), np.full(10, -1.0)])
-def test_a_damaged_floor_is_refused(tmp_path: Path, floor: np.ndarray) -> None:
+def test_a_damaged_floor_is_refused(tmp_path, floor):
     ranker().save(tmp_path / "ranker")
     page, arrays = read_arrays(tmp_path / "ranker", FORMAT)
     write_arrays(tmp_path / "ranker", page, arrays | {"floor": floor})
@@ -204,7 +198,7 @@ def test_a_damaged_floor_is_refused(tmp_path: Path, floor: np.ndarray) -> None:
         Ranker.load(tmp_path / "ranker")
 
 
-def test_a_merged_ranker_has_the_list_of_the_first_and_a_floor_that_starts_anew() -> None:
+def test_a_merged_ranker_has_the_list_of_the_first_and_a_floor_that_starts_anew():
     one, other = ranker(0.2), ranker(0.3, seed=4, baseline=["a", "b", "c"])
     play(one, 90)
     play(other, 60)
@@ -219,7 +213,7 @@ def test_a_merged_ranker_has_the_list_of_the_first_and_a_floor_that_starts_anew(
     assert ranker(baseline=None).merge(ranker(seed=4)).floor is None
 
 
-def test_another_list_starts_anew_and_another_loss_does_not() -> None:
+def test_another_list_starts_anew_and_another_loss_does_not():
     some = ranker(0.1)
     play(some, 90)
     assert some.floor is not None
@@ -238,7 +232,7 @@ def test_another_list_starts_anew_and_another_loss_does_not() -> None:
     assert (some.baseline, some.floor) == ((), None)
 
 
-def test_a_slate_that_is_forgotten_takes_no_room_any_more() -> None:
+def test_a_slate_that_is_forgotten_takes_no_room_any_more():
     some = ranker(0.1, max_pending=5)
     for _ in range(300):
         slate = some.recommend()
@@ -254,9 +248,9 @@ def test_a_slate_that_is_forgotten_takes_no_room_any_more() -> None:
 # -- what the policy would show without exploring
 
 
-def brute_force(engine: PolicyEngine, asked: dict[str, Any], table: Any = None) -> list[str]:
+def brute_force(engine, asked, table=None):
     """The items of the highest estimates that the request allows, one by one."""
-    pinned: dict[int, str] = {
+    pinned = {
         place: item for place, item in asked.get("pinned", {}).items() if item not in asked.get("exclude", ())
     }
     names = list(asked.get("candidates", ITEMS))
@@ -264,7 +258,7 @@ def brute_force(engine: PolicyEngine, asked: dict[str, Any], table: Any = None) 
     means, _ = engine.estimates(rows) if table is None else engine.estimates(rows, features=table)
     order = sorted(range(len(names)), key=lambda place: (-means[place], ITEMS.index(names[place])))
     caps = asked.get("at_most")
-    free: list[str] = []
+    free = []
     for name in (names[place] for place in order):
         group = GROUPS[ITEMS.index(name)]
         cap = caps if isinstance(caps, int) else (caps or {}).get(group, 99)
@@ -277,7 +271,7 @@ def brute_force(engine: PolicyEngine, asked: dict[str, Any], table: Any = None) 
     return free
 
 
-REQUESTS: list[dict[str, Any]] = [
+REQUESTS = [
     {},
     {"k": 1},
     {"candidates": ["g", "c", "a"]},
@@ -294,7 +288,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("asked", REQUESTS, ids=str)
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-lin-ts"])
-def test_without_exploring_the_highest_estimates_are_shown(policy: str, asked: dict[str, Any]) -> None:
+def test_without_exploring_the_highest_estimates_are_shown(policy, asked):
     draw = np.random.default_rng(4)
     some = Ranker(Catalog(ITEMS, draw.random((7, 2)), groups=GROUPS), k=3, policy=policy, seed=2)
     for _ in range(60):
@@ -305,7 +299,7 @@ def test_without_exploring_the_highest_estimates_are_shown(policy: str, asked: d
     assert [ITEMS[row] for row in best] == brute_force(engine, asked)
 
 
-def test_features_of_the_request_decide_what_would_be_shown() -> None:
+def test_features_of_the_request_decide_what_would_be_shown():
     draw = np.random.default_rng(5)
     some = Ranker(Catalog(ITEMS, draw.random((7, 2))), k=2, policy="cascade-lin-ts", seed=2)
     for _ in range(60):
@@ -326,7 +320,7 @@ def test_features_of_the_request_decide_what_would_be_shown() -> None:
 
 
 @pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
-def test_nobody_knows_what_a_policy_would_show_that_has_no_estimates_or_ranks_for_a_user(policy: str) -> None:
+def test_nobody_knows_what_a_policy_would_show_that_has_no_estimates_or_ranks_for_a_user(policy):
     engine = PolicyEngine(policy, Catalog(ITEMS, np.eye(7)), k=3)
     context = {"context": [1.0]} if engine.policy.n_context else {}
     assert without_exploring(engine, read_request(engine, **context)) is None

@@ -1,8 +1,5 @@
 """A ranker of the default policy: counts are real numbers, and a refit may be under way at any time."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -20,18 +17,18 @@ FEATURES = stream(8, "test features").random((N_ITEMS, N_FEATURES)) * [300.0, 1.
 with_features_or_without = pytest.mark.parametrize("features", [FEATURES, None], ids=["features", "none"])
 
 
-def new_ranker(features: Any = FEATURES, *, seed: int = 5, k: int = K) -> Ranker:
+def new_ranker(features=FEATURES, *, seed=5, k=K):
     return Ranker(Catalog(ITEMS, features), k=k, seed=seed)
 
 
-def taught(ranker: Ranker, steps: int, seed: int = 1) -> list[dict[str, Any]]:
+def taught(ranker, steps, seed=1):
     """Teach the ranker by users who click on every third row more often; the log of it."""
     draw, log = stream(seed, "users"), []
     for step in range(steps):
         slate = ranker.recommend()
         chances = [0.6 if ranker.catalog.rows([item])[0] % 3 == 0 else 0.1 for item in slate.items]
         clicks = np.flatnonzero(draw.random(len(chances)) < chances).tolist()
-        told: dict[str, Any] = (
+        told = (
             {"clicks": clicks, "examined": len(chances)}
             if step % 4 == 0
             else {"click": min(clicks, default=None)}
@@ -41,12 +38,12 @@ def taught(ranker: Ranker, steps: int, seed: int = 1) -> list[dict[str, Any]]:
     return log
 
 
-def counts(ranker: Ranker) -> tuple[list[float], list[float], list[float]]:
+def counts(ranker):
     state = ranker.state
     return state.examined.tolist(), state.hits.tolist(), state.totals.tolist()
 
 
-def assert_close(first: Ranker, second: Ranker) -> None:
+def assert_close(first, second):
     """Counts are equal, and what follows from them is but for rounding."""
     assert counts(first) == counts(second)
     for name, array in first.state._asdict().items():
@@ -56,7 +53,7 @@ def assert_close(first: Ranker, second: Ranker) -> None:
         )
 
 
-def test_it_is_the_policy_of_who_names_none() -> None:
+def test_it_is_the_policy_of_who_names_none():
     for features in (FEATURES, None):
         ranker = new_ranker(features)
         assert (ranker.policy.name, ranker._engine.scale) == (DEFAULT_POLICY, None)
@@ -66,7 +63,7 @@ def test_it_is_the_policy_of_who_names_none() -> None:
 
 
 @with_features_or_without
-def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features: Any, tmp_path: Path) -> None:
+def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features, tmp_path):
     whole, saved = new_ranker(features), new_ranker(features)
     steps = 0
     # A refit that was begun, and has most of its work before it.
@@ -87,7 +84,7 @@ def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features: A
 
 
 @with_features_or_without
-def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features: Any) -> None:
+def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features):
     teacher, pupil = new_ranker(features), new_ranker(features, seed=2)
     log = taught(teacher, 60)
     assert pupil.warm_start(log, weight=0.3) == 60
@@ -115,7 +112,7 @@ def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features: Any
     assert np.isfinite(pupil.estimates(ITEMS)).all()
 
 
-def test_features_that_requests_brought_are_weighed_too() -> None:
+def test_features_that_requests_brought_are_weighed_too():
     lines = [
         {"items": ITEMS[:2], "click": step % 2, "features": (FEATURES[:2] * (1 + step % 3)).tolist()}
         for step in range(30)
@@ -131,7 +128,7 @@ def test_features_that_requests_brought_are_weighed_too() -> None:
 
 
 @with_features_or_without
-def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is_not(features: Any) -> None:
+def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is_not(features):
     """Both logs tell of four items; only one tells what users do now."""
     true, false = (
         [{"items": [ITEMS[row]], "click": 0 if number < (wins, 400 - wins)[wrong] else None}
@@ -155,7 +152,7 @@ def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is
 
 
 @with_features_or_without
-def test_a_ranker_with_a_log_is_saved_grown_changed_and_merged(features: Any, tmp_path: Path) -> None:
+def test_a_ranker_with_a_log_is_saved_grown_changed_and_merged(features, tmp_path):
     one, other = new_ranker(features), new_ranker(features, seed=6)
     log = taught(new_ranker(features, seed=7), 40)
     one.warm_start(log)
@@ -180,7 +177,7 @@ def test_a_ranker_with_a_log_is_saved_grown_changed_and_merged(features: Any, tm
     assert len(loaded.state.live_examined) == N_ITEMS + 1
 
 
-def test_a_late_click_corrects_a_slate_after_a_head_start() -> None:
+def test_a_late_click_corrects_a_slate_after_a_head_start():
     log = taught(new_ranker(seed=7), 40)
     corrected, right = new_ranker(), new_ranker()
     for ranker in (corrected, right):
@@ -197,7 +194,7 @@ def test_a_late_click_corrects_a_slate_after_a_head_start() -> None:
 
 
 @with_features_or_without
-def test_two_halves_merged_are_one_log_after_a_refit(features: Any) -> None:
+def test_two_halves_merged_are_one_log_after_a_refit(features):
     first, second, whole = (new_ranker(features, seed=seed) for seed in (1, 2, 3))
     for ranker in (first, second):
         for line in taught(ranker, 70, seed=ranker.seed):
@@ -216,7 +213,7 @@ def test_two_halves_merged_are_one_log_after_a_refit(features: Any) -> None:
     assert merged.state.refit[DONE] > done
 
 
-def test_feedback_that_comes_late_and_in_another_order_counts_the_same() -> None:
+def test_feedback_that_comes_late_and_in_another_order_counts_the_same():
     slates = [(ITEMS[step % 8 : step % 8 + K], (None, 0, 2)[step % 3]) for step in range(60)]
     rankers = [new_ranker(seed=seed) for seed in (1, 2)]
     for ranker, order in zip(rankers, (range(60), reversed(range(60))), strict=True):
@@ -232,7 +229,7 @@ def test_feedback_that_comes_late_and_in_another_order_counts_the_same() -> None
 # What is counted
 
 
-def test_what_was_examined_and_clicked_is_counted_and_nothing_else() -> None:
+def test_what_was_examined_and_clicked_is_counted_and_nothing_else():
     ranker = new_ranker(None)
     top = {"candidates": ITEMS[:3], "pinned": dict(enumerate(ITEMS[:3]))}
     for told, looks, clicks in (
@@ -252,7 +249,7 @@ def test_what_was_examined_and_clicked_is_counted_and_nothing_else() -> None:
     assert ranker.state.time[0] == 6
 
 
-def test_features_of_a_request_teach_theta_and_are_no_look_at_a_row() -> None:
+def test_features_of_a_request_teach_theta_and_are_no_look_at_a_row():
     ranker = new_ranker()
     first = ranker.estimates(ITEMS)[0]
     for step in range(80):
@@ -268,7 +265,7 @@ def test_features_of_a_request_teach_theta_and_are_no_look_at_a_row() -> None:
     assert np.abs(ranker.estimates(ITEMS)[0] - first).min() > 0.01
 
 
-def test_an_empty_slate_teaches_nothing_but_the_time() -> None:
+def test_an_empty_slate_teaches_nothing_but_the_time():
     for features in (FEATURES, None):
         ranker = new_ranker(features)
         taught(ranker, 30)
@@ -284,7 +281,7 @@ def test_an_empty_slate_teaches_nothing_but_the_time() -> None:
 
 
 @with_features_or_without
-def test_all_items_in_every_slate(features: Any) -> None:
+def test_all_items_in_every_slate(features):
     ranker = new_ranker(features, k=N_ITEMS)
     for step in range(60):
         slate = ranker.recommend()
@@ -294,7 +291,7 @@ def test_all_items_in_every_slate(features: Any) -> None:
 
 
 @pytest.mark.parametrize("features", [[[7.0, 0.0]], None])
-def test_one_item_alone(features: Any) -> None:
+def test_one_item_alone(features):
     ranker = Ranker(Catalog(["only"], features), k=1, seed=1)
     for step in range(200):
         slate = ranker.recommend()
@@ -306,7 +303,7 @@ def test_one_item_alone(features: Any) -> None:
     assert 0 < deviation < 0.1
 
 
-def test_items_of_equal_features_are_told_apart_by_their_own_clicks() -> None:
+def test_items_of_equal_features_are_told_apart_by_their_own_clicks():
     ranker = Ranker(Catalog(range(6), np.ones((6, 2))), k=2, seed=1)
     for _ in range(300):
         slate = ranker.recommend()
@@ -317,7 +314,7 @@ def test_items_of_equal_features_are_told_apart_by_their_own_clicks() -> None:
         Catalog([1, 2, 1])
 
 
-def test_cold_items_are_shown_and_learned() -> None:
+def test_cold_items_are_shown_and_learned():
     ranker = new_ranker()
     taught(ranker, 40)
     ranker.add_items(["cold", "warm"], [None, FEATURES[0]])

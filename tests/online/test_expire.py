@@ -2,8 +2,6 @@
 
 import time
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,25 +17,25 @@ FEATURES = np.random.default_rng(4).normal(size=(12, 3))
 class Clock:
     """The time of day, which a test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1_700_000_000.0
 
-    def time(self) -> float:
+    def time(self):
         return self.now
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(ranker_module, "time", clock)
     return clock
 
 
-def made(policy: str = "cascade-ts", **settings: Any) -> Ranker:
+def made(policy="cascade-ts", **settings):
     return Ranker(Catalog(ITEMS), k=3, policy=policy, seed=3, **settings)
 
 
-def test_slates_that_waited_too_long_are_learned_as_no_click(clock: Clock) -> None:
+def test_slates_that_waited_too_long_are_learned_as_no_click(clock):
     ranker = made()
     old = [ranker.recommend() for _ in range(3)]
     ranker.learn(old[1], click=0)
@@ -52,7 +50,7 @@ def test_slates_that_waited_too_long_are_learned_as_no_click(clock: Clock) -> No
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
-def test_a_late_click_takes_the_place_of_none(clock: Clock, policy: str, tmp_path: Path) -> None:
+def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     late, prompt = made(policy), made(policy)
     slates = [(late.recommend(), prompt.recommend()) for _ in range(4)]
     for one, other in slates:
@@ -73,7 +71,7 @@ def test_a_late_click_takes_the_place_of_none(clock: Clock, policy: str, tmp_pat
     late.learn(slates[0][0].id, click=0)
 
 
-def test_a_policy_that_cannot_take_back_refuses_the_late_click(clock: Clock) -> None:
+def test_a_policy_that_cannot_take_back_refuses_the_late_click(clock):
     ranker = Ranker(Catalog(ITEMS, FEATURES), k=3, policy="cascade-lin-ts", seed=3)
     slate = ranker.recommend()
     assert ranker.expire(older_than=0) == 1
@@ -81,7 +79,7 @@ def test_a_policy_that_cannot_take_back_refuses_the_late_click(clock: Clock) -> 
         ranker.learn(slate, click=0)
 
 
-def test_what_a_request_brought_cannot_be_taken_back(clock: Clock) -> None:
+def test_what_a_request_brought_cannot_be_taken_back(clock):
     ranker = Ranker(Catalog(ITEMS, FEATURES), k=3, seed=3)
     slate = ranker.recommend(candidates=ITEMS[:4], features=FEATURES[:4])
     assert ranker.expire(older_than=0) == 1
@@ -98,7 +96,7 @@ def test_a_file_keeps_the_ages_of_slates(clock, tmp_path):
     assert Ranker.load(tmp_path / "r.npz").expire(older_than=60) == 1
 
 
-def test_expired_slates_are_merged_and_bounded(clock: Clock) -> None:
+def test_expired_slates_are_merged_and_bounded(clock):
     one, other = made(max_pending=2), Ranker(Catalog(ITEMS), k=3, policy="cascade-ts", seed=4)
     first = [one.recommend() for _ in range(2)]
     theirs = other.recommend()
@@ -115,7 +113,7 @@ def test_expired_slates_are_merged_and_bounded(clock: Clock) -> None:
     one.learn(more, click=0)
 
 
-def test_a_slate_of_another_ranker_is_refused(clock: Clock) -> None:
+def test_a_slate_of_another_ranker_is_refused(clock):
     ranker = made()
     slate = ranker.recommend()
     ranker.expire(older_than=0)
@@ -126,12 +124,12 @@ def test_a_slate_of_another_ranker_is_refused(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("given", "rule"), [(-1, "must not be negative"), ("soon", "must be a number of seconds")]
 )
-def test_what_is_no_time_is_refused(given: Any, rule: str) -> None:
+def test_what_is_no_time_is_refused(given, rule):
     with pytest.raises(InvalidInput, match=f"older_than {rule}"):
         made().expire(older_than=given)
 
 
-def test_the_log_of_a_service_is_learned_with_its_corrections() -> None:
+def test_the_log_of_a_service_is_learned_with_its_corrections():
     lines = [
         {"seq": 2, "kind": "feedback", "items": ["i0", "i1", "i2"], "click": None},
         {"seq": 3, "kind": "feedback", "items": ["i3", "i4", "i5"], "click": None},
@@ -146,7 +144,7 @@ def test_the_log_of_a_service_is_learned_with_its_corrections() -> None:
     assert ranker.state.hits[:6].tolist() == [1, 0, 0, 0, 0, 0]
 
 
-def test_time_is_that_of_the_wall() -> None:
+def test_time_is_that_of_the_wall():
     ranker = made()
     ranker.recommend()
     (waiting,) = ranker.pending.values()

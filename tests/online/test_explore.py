@@ -3,8 +3,6 @@
 import itertools
 from collections import Counter
 from math import isclose, sqrt
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ ITEMS = ["a", "b", "c", "d", "e"]
 GROUPS = ["x", "x", "x", "y", "y"]
 
 
-def ranker(explore: float, *, policy: str = "cascade-ts", seed: int = 3) -> Ranker:
+def ranker(explore, *, policy="cascade-ts", seed=3):
     return Ranker(Catalog(ITEMS, groups=GROUPS), k=3, policy=policy, seed=seed, explore=explore)
 
 
-def test_without_exploration_slates_are_as_they_always_were() -> None:
+def test_without_exploration_slates_are_as_they_always_were():
     never, usual = ranker(0.0), Ranker(Catalog(ITEMS, groups=GROUPS), k=3, policy="cascade-ts", seed=3)
     for _ in range(20):
         one, other = never.recommend(), usual.recommend()
@@ -31,24 +29,24 @@ def test_without_exploration_slates_are_as_they_always_were() -> None:
         usual.learn(other, click=0)
 
 
-def test_the_share_of_slates_that_are_drawn_uniformly_is_the_one_asked_for() -> None:
+def test_the_share_of_slates_that_are_drawn_uniformly_is_the_one_asked_for():
     """4,000 slates: a wrong share of 0.25 instead of 0.2 is found; a right one fails once in 10^6."""
     some = ranker(0.2)
-    n = sum(some.recommend().explored.drawn for _ in range(4000))  # type: ignore[union-attr]
+    n = sum(some.recommend().explored.drawn for _ in range(4000))
     assert abs(n - 800) < 5 * sqrt(4000 * 0.2 * 0.8)
 
 
-def brute_force(asked: dict[str, Any]) -> dict[tuple[str, ...], float]:
+def brute_force(asked):
     """The probability of each slate where every place is drawn uniformly among what may stand there."""
-    pinned: dict[int, str] = asked.get("pinned", {})
+    pinned = asked.get("pinned", {})
     allowed = [item for item in asked.get("candidates", ITEMS) if item not in asked.get("exclude", ())]
     allowed = [item for item in allowed if item not in pinned.values()]
     caps = asked.get("at_most")
     n = asked.get("k", 3) - len(pinned)
-    found: dict[tuple[str, ...], float] = {}
+    found = {}
 
-    def go_on(slate: tuple[str, ...], probability: float) -> None:
-        def fits(item: str) -> bool:
+    def go_on(slate, probability):
+        def fits(item):
             group = GROUPS[ITEMS.index(item)]
             cap = caps if isinstance(caps, int) else (caps or {}).get(group, 99)
             there = [GROUPS[ITEMS.index(other)] for other in (*slate, *pinned.values())].count(group)
@@ -83,39 +81,39 @@ def brute_force(asked: dict[str, Any]) -> dict[tuple[str, ...], float]:
     ],
     ids=str,
 )
-def test_propensities_are_exact_and_slates_come_as_often_as_they_say(asked: dict[str, Any]) -> None:
+def test_propensities_are_exact_and_slates_come_as_often_as_they_say(asked):
     """Every slate within 5 standard deviations: with at most 60 slates, a false alarm in 30,000 runs."""
     wanted = brute_force(asked)
     assert isclose(sum(wanted.values()), 1.0)
     some, n = ranker(1.0), 3000
-    seen: Counter[tuple[object, ...]] = Counter()
+    seen = Counter()
     for _ in range(n):
         slate = some.recommend(**asked)
         explored = slate.explored
         assert explored is not None
         assert explored.drawn
-        assert isclose(explored.propensities()[-1], wanted[slate.items])  # type: ignore[index]
+        assert isclose(explored.propensities()[-1], wanted[slate.items])
         seen[slate.items] += 1
     for items, probability in wanted.items():
         assert abs(seen[items] - n * probability) < 5 * sqrt(n * probability * (1 - probability) + 1)
 
 
-def test_a_slate_of_the_policy_has_the_probability_that_it_would_have_been_drawn_with() -> None:
+def test_a_slate_of_the_policy_has_the_probability_that_it_would_have_been_drawn_with():
     some = ranker(1e-9)
     for asked in ({}, {"at_most": 1}, {"pinned": {1: "c"}, "at_most": {"x": 2}}, {"exclude": ["a"]}):
         slate = some.recommend(**asked)
         assert slate.explored is not None
         assert not slate.explored.drawn
-        assert isclose(slate.explored.propensities()[-1], brute_force(asked)[slate.items])  # type: ignore[index]
+        assert isclose(slate.explored.propensities()[-1], brute_force(asked)[slate.items])
 
 
-def test_prefixes_multiply() -> None:
+def test_prefixes_multiply():
     assert Explored(0.1, True, (5, 1, 2)).propensities() == [1 / 5, 1 / 5, 1 / 10]
     assert Explored(0.1, True, ()).propensities() == []
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
-def test_a_saved_ranker_goes_on_exploring_as_it_would_have(tmp_path: Path, policy: str) -> None:
+def test_a_saved_ranker_goes_on_exploring_as_it_would_have(tmp_path, policy):
     some = ranker(0.5, policy=policy)
     for _ in range(10):
         some.learn(some.recommend(), click=1)
@@ -127,7 +125,7 @@ def test_a_saved_ranker_goes_on_exploring_as_it_would_have(tmp_path: Path, polic
         assert (one.items, one.explored) == (other.items, other.explored)
 
 
-def test_two_rankers_draw_different_slates() -> None:
+def test_two_rankers_draw_different_slates():
     one, other = ranker(1.0), ranker(1.0, seed=4)
     pairs = [(one.recommend().items, other.recommend().items) for _ in range(30)]
     assert len(set(pairs)) > 20
@@ -136,12 +134,12 @@ def test_two_rankers_draw_different_slates() -> None:
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "much", True, None, float("nan")])
-def test_a_share_is_between_0_and_1(share: Any) -> None:
+def test_a_share_is_between_0_and_1(share):
     with pytest.raises(InvalidInput, match=r"explore must be a share of slates from 0 to 1, such as 0\.05"):
         ranker(share)
 
 
-def test_what_is_explored_is_learned_like_any_slate() -> None:
+def test_what_is_explored_is_learned_like_any_slate():
     some = ranker(1.0, policy="cascade-ts")
     before = np.array(some.state[0]).sum()
     some.learn(some.recommend(), click=None)
@@ -149,7 +147,7 @@ def test_what_is_explored_is_learned_like_any_slate() -> None:
 
 
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
-def test_policies_that_learn_from_their_own_shuffles_alone_do_not_explore(policy: str) -> None:
+def test_policies_that_learn_from_their_own_shuffles_alone_do_not_explore(policy):
     with pytest.raises(
         InvalidInput, match=f"explore must be 0 for {policy}, which learns from slates that it"
     ):

@@ -12,7 +12,7 @@ from firstclick.streams import stream
 ITEMS = ("tea", "cocoa", "milk", "juice", "water")
 
 
-def made_fit(looks, attraction, **others) -> ClickFit:
+def made_fit(looks, attraction, **others):
     looks, attraction = np.atleast_2d(looks).astype(float), np.atleast_2d(attraction).astype(float)
     segments = ("",) if len(looks) == 1 else tuple(f"s{place}" for place in range(len(looks)))
     given = {
@@ -26,7 +26,7 @@ def made_fit(looks, attraction, **others) -> ClickFit:
 FIT = made_fit([[40.4, 10.6, 0.0, 5.5, 3.2]], [[0.5, 0.25, 0.3, 0.1, 0.0]])
 
 
-def new_ranker(policy, items=("water", "tea", "lemonade", "juice", "cocoa"), features=None) -> Ranker:
+def new_ranker(policy, items=("water", "tea", "lemonade", "juice", "cocoa"), features=None):
     return Ranker(Catalog(items, features), k=2, policy=policy, seed=3)
 
 

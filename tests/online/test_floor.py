@@ -10,7 +10,7 @@ from firstclick.kernels.floor import MOST, room
 from firstclick.online.floor import Floor, check_max_loss
 
 
-def spent_beyond(floor: Floor) -> float:
+def spent_beyond(floor):
     """By how many pages without a click the promise is overspent."""
     return max(-room(floor.array, floor.max_loss), 0.0)
 
@@ -21,7 +21,7 @@ def test_slates_that_are_out_never_overspend_the_room_of_one_process(seed, max_l
     """Slates are answered late and in any order, and those of the policy never by a click after page 300. The
     list's always are: so what is known of its rate does not change."""
     rng, floor = np.random.default_rng(seed), Floor(max_loss)
-    out: list[tuple[float, bool]] = []
+    out = []
     for page in range(600):
         share = floor.share(sum(floor.taken(each) for each, _ in out))
         assert max_loss - 1e-9 <= share <= 1
@@ -33,7 +33,7 @@ def test_slates_that_are_out_never_overspend_the_room_of_one_process(seed, max_l
             assert spent_beyond(floor) < 1e-9
 
 
-def replicas_in_trouble(seed: int, n: int, *, lag: int) -> tuple[float, float, float]:
+def replicas_in_trouble(seed, n, *, lag):
     """n replicas see the log `lag` events late, and have much out; the policy's slates get no more clicks.
 
     The largest room, how far it was overspent, and how many slates were out or unseen at most.
@@ -42,10 +42,10 @@ def replicas_in_trouble(seed: int, n: int, *, lag: int) -> tuple[float, float, f
     for page in range(1000):
         floor.observe(0.5, page % 2 == 0, rng.random() < (0.8 if page % 2 == 0 else 0.25))
     largest = room(floor.array, 0.05)
-    log: list[tuple[int, float, bool]] = []
+    log = []
     views = [Floor(0.05, array=floor.array.copy()) for _ in range(n)]
     seen, own = [0] * n, [[] for _ in range(n)]  # own: slates that the replica's view does not have
-    unreported: list[list[tuple[int, float, bool]]] = [[] for _ in range(n)]
+    unreported = [[] for _ in range(n)]
     worst = elsewhere = 0.0
     for _ in range(2500):
         i = int(rng.integers(n))

@@ -40,7 +40,7 @@ every_policy = pytest.mark.parametrize(
 )
 
 
-def new_ranker(policy="cascade-lin-ts", *, seed=5, **options) -> Ranker:
+def new_ranker(policy="cascade-lin-ts", *, seed=5, **options):
     return Ranker(Catalog(ITEMS, FEATURES), policy=policy, **{"k": K, "seed": seed, **options})
 
 
@@ -54,7 +54,7 @@ def teach(ranker, steps, seed=1):
     return ranker
 
 
-def same_state(first, second) -> bool:
+def same_state(first, second):
     return all(np.array_equal(a, b) for a, b in zip(first.state, second.state, strict=True))
 
 
@@ -62,7 +62,7 @@ def copy_of_state(ranker):
     return [array.copy() for array in ranker.state]
 
 
-def refusal(call, *args, error=InvalidInput, **kwargs) -> str:
+def refusal(call, *args, error=InvalidInput, **kwargs):
     with pytest.raises(error) as caught:
         call(*args, **kwargs)
     return str(caught.value)
@@ -375,7 +375,7 @@ def test_a_ranker_tells_what_it_is():
 # Saving and loading
 
 
-def mixed_steps(ranker, first, last) -> list:
+def mixed_steps(ranker, first, last):
     """Whatever can happen, decided by the step alone; what the ranker answered."""
     answers = []
     for step in range(first, last):

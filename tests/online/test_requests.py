@@ -17,7 +17,7 @@ FEATURES = stream(3, "test features").random((N_ITEMS, N_FEATURES))
 GROUPS = ["tea", "tea", None, "coffee", "tea", "", "coffee", 7, "tea", 7, None, "coffee"]
 
 
-def new_ranker(policy="cascade-lin-ts", *, k=K, seed=1, **catalog) -> Ranker:
+def new_ranker(policy="cascade-lin-ts", *, k=K, seed=1, **catalog):
     return Ranker(Catalog(ITEMS, FEATURES, **catalog), k=k, policy=policy, seed=seed)
 
 
@@ -29,7 +29,7 @@ def bytes_of(ranker):
     return state, ranker.requests, waiting, list(catalog.items), catalog.hidden.tobytes(), catalog.groups
 
 
-def refusal(call, *args, error=InvalidInput, **kwargs) -> str:
+def refusal(call, *args, error=InvalidInput, **kwargs):
     with pytest.raises(error) as caught:
         call(*args, **kwargs)
     return str(caught.value)

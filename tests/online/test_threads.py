@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ THREADS, STEPS = 4, 150
 
 
 @pytest.fixture(autouse=True)
-def hasty() -> Iterator[None]:
+def hasty():
     """Threads take turns as often as can be."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -22,13 +21,13 @@ def hasty() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts"])
-def test_threads_share_a_ranker(policy: str) -> None:
+def test_threads_share_a_ranker(policy):
     features = np.random.default_rng(1).random((40, 3))
     ranker = Ranker(Catalog(range(40), features), k=3, policy=policy, seed=1)
-    ids: list[str] = []
-    wrong: list[BaseException] = []
+    ids = []
+    wrong = []
 
-    def work(number: int) -> None:
+    def work(number):
         try:
             for step in range(STEPS):
                 slate = ranker.recommend(exclude=[step % 40])
@@ -56,7 +55,7 @@ def test_threads_share_a_ranker(policy: str) -> None:
         np.testing.assert_allclose(factor.T @ factor, ranker.state.precision, rtol=1e-9)
 
 
-def test_rankers_that_merge_both_ways_at_once_do_not_wait_for_each_other() -> None:
+def test_rankers_that_merge_both_ways_at_once_do_not_wait_for_each_other():
     one, two = (Ranker(Catalog(range(9)), k=2, seed=seed) for seed in (1, 2))
     merging = [
         threading.Thread(target=lambda a=a, b=b: [a.merge(b) for _ in range(100)], daemon=True)

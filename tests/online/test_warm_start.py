@@ -17,11 +17,11 @@ ITEMS = [f"item {i}" for i in range(N_ITEMS)]
 FEATURES = stream(5, "test features").random((N_ITEMS, N_FEATURES))
 
 
-def new_ranker(policy="cascade-lin-ts", seed=1) -> Ranker:
+def new_ranker(policy="cascade-lin-ts", seed=1):
     return Ranker(Catalog(ITEMS, FEATURES), k=K, policy=policy, seed=seed)
 
 
-def logged(ranker, steps=40) -> list[dict]:
+def logged(ranker, steps=40):
     """Teach the ranker; the log of it."""
     draw, log = stream(ranker.seed, "clicks"), []
     for step in range(steps):
@@ -41,7 +41,7 @@ def state_of(ranker):
     return [array.tobytes() for array in ranker.state]
 
 
-def refusal(call, *args, **kwargs) -> str:
+def refusal(call, *args, **kwargs):
     with pytest.raises(InvalidInput) as caught:
         call(*args, **kwargs)
     return str(caught.value)

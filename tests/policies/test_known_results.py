@@ -18,7 +18,7 @@ TABLE_1 = {
 }
 
 
-def check_row(n_items: int, k: int, gap: float, runs: int) -> None:
+def check_row(n_items, k, gap, runs):
     # 4 combined standard errors. They are estimated from few runs, so a figure gives a false alarm once in
     # 3,600 choices of the seed with 20 runs, and once in 400 with 6 (t distributions, by simulation).
     world = make_world(f"blb:n_items={n_items},k={k},p=0.2,gap={gap}").build(0)

@@ -37,7 +37,7 @@ K = 3
 Floats = NDArray[np.float64]
 
 
-def noise_of(driver: Driver, number: int) -> tuple[np.uint64, Floats]:
+def noise_of(driver, number):
     """The key and the noise under which the driver recommends."""
     key = np.uint64(mix(driver._key, np.uint64(number)))
     noise = np.empty(driver.policy.noise_size(driver.k, driver.catalog.features.shape[1]))
@@ -45,12 +45,12 @@ def noise_of(driver: Driver, number: int) -> tuple[np.uint64, Floats]:
     return key, noise
 
 
-def hashes(key: np.uint64, n_items: int) -> NDArray[np.uint64]:
+def hashes(key, n_items):
     """What orders ties, and gives items without features their luck."""
     return np.array([mix(key, np.uint64(label)) for label in range(n_items)], np.uint64)
 
 
-def table(kind: str, n_items: int = 19) -> Floats:
+def table(kind, n_items=19):
     draw = np.random.default_rng(5)
     features = draw.normal(size=(n_items, 4)) * [1.0, 0.6, 0.3, 0.1] + [0.5, 0.0, 0.0, 2.0]
     if kind == "unlike units":
@@ -66,7 +66,7 @@ def table(kind: str, n_items: int = 19) -> Floats:
     return features[:, :0] if kind == "none" else features
 
 
-def attractions(features: Floats) -> Floats:
+def attractions(features):
     draw = np.random.default_rng(6)
     explained = (
         features @ draw.normal(size=features.shape[1]) if features.shape[1] else np.zeros(len(features))
@@ -76,7 +76,7 @@ def attractions(features: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("kind", ["like units", "unlike units", "copies", "constant", "categories", "none"])
-def test_slates_equal_those_of_the_reference(kind: str) -> None:
+def test_slates_equal_those_of_the_reference(kind):
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(7)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
@@ -103,7 +103,7 @@ def test_slates_equal_those_of_the_reference(kind: str) -> None:
 
 
 @pytest.mark.long
-def test_features_of_requests_and_items_added_later_equal_the_reference() -> None:
+def test_features_of_requests_and_items_added_later_equal_the_reference():
     features = table("unlike units", 23)
     draw = np.random.default_rng(11)
     driver, reference = Driver("cascade-mixed", features[:19], k=K), MixedReference(features[:19])
@@ -137,13 +137,13 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
 
 
 @pytest.mark.parametrize("kind", ["unlike units", "categories", "none"])
-def test_slates_after_a_head_start_equal_those_of_the_reference(kind: str) -> None:
+def test_slates_after_a_head_start_equal_those_of_the_reference(kind):
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(21)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
     n_items = len(features)
 
-    def warm_start(rows: list[int], looks: int, held: Floats) -> None:
+    def warm_start(rows, looks, held):
         examined, hits = np.zeros(n_items), np.zeros(n_items)
         examined[rows] = looks + np.arange(len(rows))
         hits[rows] = draw.binomial(examined[rows].astype(int), held[rows])
@@ -182,7 +182,7 @@ def test_slates_after_a_head_start_equal_those_of_the_reference(kind: str) -> No
     np.testing.assert_allclose(held, [means, np.sqrt(deviations)], rtol=1e-7, atol=1e-10)
 
 
-def test_luck_is_the_normal_number_of_a_hash() -> None:
+def test_luck_is_the_normal_number_of_a_hash():
     draw = np.random.default_rng(1)
     given = np.r_[draw.integers(0, 2**64, 300, np.uint64), 0, 2**64 - 1, 2**63, 2**40, 2**64 - 2**40].astype(
         np.uint64
@@ -193,7 +193,7 @@ def test_luck_is_the_normal_number_of_a_hash() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
+def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed):
     """scipy finds the (tau, beta) of largest marginal likelihood anywhere. Half a step of the grid, 0.26 in
     the logarithm of a standard deviation, costs 24 rates at most 24/2 times 0.26^2 = 0.8 for each of the
     two."""
@@ -216,7 +216,7 @@ def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
     z = standardised(at, features)
     past = Refit(totals[0], p, examined, hits, [])
 
-    def loss(logs: Floats) -> float:
+    def loss(logs):
         tau, beta = np.exp(logs)
         likely = reference.evidence(past, at, z, variances(at, z), beta * p, prior_of(at, tau, shape))
         return float(0.5 * (logs[0] / 1.5) ** 2 + 0.5 * ((logs[1] - np.log(0.25)) / 1.5) ** 2 - likely)
@@ -227,7 +227,7 @@ def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
     assert loss(chosen) <= found.fun + 2 * 24 / 2 * (0.75 * np.log(2) / 2) ** 2
 
 
-def test_before_the_first_look_features_are_in_the_scale_of_the_catalog() -> None:
+def test_before_the_first_look_features_are_in_the_scale_of_the_catalog():
     draw = np.random.default_rng(3)
     features = np.column_stack([draw.uniform(100, 90_000, 30), draw.random((30, 3)) < 0.4]).astype(float)
     driver = Driver("cascade-mixed", features, k=K)
@@ -237,7 +237,7 @@ def test_before_the_first_look_features_are_in_the_scale_of_the_catalog() -> Non
     assert len(slates) > 20, "a price alone would give two"
 
 
-def test_one_absurd_request_does_not_spoil_what_is_known() -> None:
+def test_one_absurd_request_does_not_spoil_what_is_known():
     features = table("like units")
     draw = np.random.default_rng(4)
     plain, spoiled = Driver("cascade-mixed", features, k=K), Driver("cascade-mixed", features, k=K)
@@ -255,7 +255,7 @@ def test_one_absurd_request_does_not_spoil_what_is_known() -> None:
     assert spoiled.state.refit[DONE] == plain.state.refit[DONE]
 
 
-def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_them_over() -> None:
+def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_them_over():
     few, many = (
         Driver("cascade-mixed", np.random.default_rng(1).normal(size=(40, d)), k=K) for d in (4, 150)
     )
@@ -270,7 +270,7 @@ def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_the
     assert cost_of_refit(many.state) <= MOST_A_LOOK * DELAY * many.state.totals[0]
 
 
-def with_features(driver: Driver, rows: list[int], features: Floats) -> Driver:
+def with_features(driver, rows, features):
     """The driver after these rows got the features that they have here."""
     changed = Driver("cascade-mixed", features, k=K)
     changed._key = driver._key
@@ -280,7 +280,7 @@ def with_features(driver: Driver, rows: list[int], features: Floats) -> Driver:
     return changed
 
 
-def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from_them() -> None:
+def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from_them():
     features = table("unlike units")
     chances, draw = attractions(features), np.random.default_rng(12)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
@@ -304,7 +304,7 @@ def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from
     assert changes >= 4
 
 
-def test_features_that_change_during_a_refit_are_those_it_ends_with() -> None:
+def test_features_that_change_during_a_refit_are_those_it_ends_with():
     features = table("like units")
     chances, draw = attractions(features), np.random.default_rng(13)
     driver, changed = Driver("cascade-mixed", features, k=K), False

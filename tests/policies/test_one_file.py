@@ -84,7 +84,7 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("folder", ["policies", "policies/research"])
-def test_a_new_file_is_a_policy_everywhere(folder: str, tmp_path: Path) -> None:
+def test_a_new_file_is_a_policy_everywhere(folder, tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "src" / "firstclick", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.png"))
     (tmp_path / "src" / "firstclick" / folder / "swing_along.py").write_text(POLICY)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ FEATURES = stream(5, "test features").random((11, 4)) / 3
 K = 3
 
 
-def rewritten(path: Path, change: Any) -> Path:
+def rewritten(path, change):
     """The file with its page and arrays changed by hand."""
     with np.load(path) as file:
         arrays = dict(file)
@@ -32,7 +31,7 @@ def rewritten(path: Path, change: Any) -> Path:
     return path
 
 
-def saved(policy: str, folder: Path, **request: Any) -> Path:
+def saved(policy, folder, **request):
     ranker = Ranker(Catalog(ITEMS, FEATURES), k=K, policy=policy, seed=5)
     if request:
         ranker.recommend(**request)
@@ -86,7 +85,7 @@ def test_numbers_that_are_not_those_of_the_parameters_are_refused(tmp_path, poli
     path = saved(policy, tmp_path)
     names = Ranker.load(path)._engine.numbers._fields
 
-    def change(page: dict[str, Any], arrays: Any) -> None:
+    def change(page, arrays):
         for name, value in numbers.items():
             page["numbers"][names.index(name)] = float("nan") if value == "NaN" else value
 
@@ -108,7 +107,7 @@ def test_an_item_that_was_dropped_is_not_tried(tmp_path):
     """`learn` would look beyond the last slot."""
     path = saved("recur-rank", tmp_path)
 
-    def change(page: Any, arrays: Any) -> None:
+    def change(page, arrays):
         arrays["state.block"][1], arrays["state.left"][1] = K, 26
 
     rewritten(path, change)
@@ -122,7 +121,7 @@ def test_numbers_of_a_plug_in_may_follow_from_the_features_of_the_start(tmp_path
     assert engine.numbers.longest == pytest.approx(np.linalg.norm(engine.features[:5], axis=1).max())
 
 
-def saved_by_a_plug_in(folder: Path) -> Path:
+def saved_by_a_plug_in(folder):
     class Scaled(CascadeLinTS):
         name = "scaled-of-the-test"
         derived = ("longest", "rank")
@@ -213,7 +212,7 @@ for stage in (1, BETAS, FITS, FITS + 1):
 """
 
 
-def in_plain_python(script: str, folder: Path) -> dict[str, int]:
+def in_plain_python(script, folder):
     """What a script says in a process where kernels look whether a row exists: a word and a number a line."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",

@@ -24,7 +24,7 @@ class LearnsTheOpposite(CascadeLinUCB):
     """A deliberately wrong policy: it takes a click for no click."""
 
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         turned = np.empty(len(clicks), np.uint8)
         for position in range(len(clicks)):
             turned[position] = 1 - clicks[position]

@@ -1,6 +1,6 @@
 """A small result made by hand: every number in it is known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ HOSTILE = "<script>alert('1')</script> & \"Co\""
 MakeResults = Callable[..., Results]
 
 
-def policy_result(policy: str, finals: Sequence[float], shown: Sequence[tuple[str, float]]) -> PolicyResult:
+def policy_result(policy, finals, shown):
     """One run per final expected regret; curves go straight from zero, realised ones a click higher."""
     expected = np.outer(finals, STEP / STEP[-1]).astype(np.float64)
     return PolicyResult(
@@ -27,10 +27,10 @@ def policy_result(policy: str, finals: Sequence[float], shown: Sequence[tuple[st
 
 
 @pytest.fixture
-def make_results() -> MakeResults:
+def make_results():
     """Results from the final expected regrets of each policy, one per run."""
 
-    def make(finals: dict[str, Sequence[float]] | None = None) -> Results:
+    def make(finals=None):
         if finals is None:
             finals = {
                 "random": (150.0, 160.0, 155.0),
@@ -57,5 +57,5 @@ def make_results() -> MakeResults:
 
 
 @pytest.fixture
-def results(make_results: MakeResults) -> Results:
+def results(make_results):
     return make_results()

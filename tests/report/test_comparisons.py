@@ -21,18 +21,18 @@ class Shelf(Source):
     name = "shelf"
     title = "Shelf"
 
-    def load(self, path, progress=None) -> Interactions:
+    def load(self, path, progress=None):
         return Interactions(
             np.array([0, 1, 1]), np.array([0, 1, 2]), np.ones(3, np.bool_), ("u", "v"), ("a", "b", "c")
         )
 
 
-def result(policy: str, last: float) -> PolicyResult:
+def result(policy, last):
     curves = np.outer([0.9, 1.1], [last / 4, last / 2, last])
     return PolicyResult(policy, curves, curves, 100 - curves, float("nan"), ())
 
 
-def comparison(policies: dict[str, float], *, items=256, rank=20, k=4, group="") -> Comparison:
+def comparison(policies, *, items=256, rank=20, k=4, group=""):
     made = tuple(make_policy(label) for label in policies)
     return Comparison(
         experiment=Experiment("1", "Shelves", (Shelf(),), made),

@@ -19,7 +19,7 @@ STEP = np.array([1, 50, 900], np.int64)
 KINDS = {"yes": "holds", "no": "does not hold", "open": "not testable with this data"}
 
 
-def block(name: str) -> FigureBlock:
+def block(name):
     curves = tuple(
         Curve(f"d = {d}", "cascade-lin-ts", STEP, STEP * 1.0 * d, STEP * 0.1, place)
         for place, d in enumerate((10, 20, 40))
@@ -29,7 +29,7 @@ def block(name: str) -> FigureBlock:
     return FigureBlock(name, f"title of {name}", figure, f"caption {HOSTILE}", f"label {HOSTILE}")
 
 
-def claims(*kinds: str) -> tuple[ClaimRow, ...]:
+def claims(*kinds):
     return tuple(
         ClaimRow(
             f"claim-{place}", "Section 4.4 · Yelp" if place < 2 else "Section 4.6 · MovieLens 1M",
@@ -42,7 +42,7 @@ def claims(*kinds: str) -> tuple[ClaimRow, ...]:
 
 
 @pytest.fixture
-def content() -> Page:
+def content():
     return Page(
         title=f"title {HOSTILE}",
         subtitle=f"subtitle {HOSTILE}",
@@ -67,7 +67,7 @@ def content() -> Page:
     )  # fmt: skip
 
 
-def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
+def test_everything_given_is_on_the_page_as_text_only(content):
     page = Reader(html_page(content))
     assert not {"script", "img", "b"} & set(page.tags)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
@@ -82,7 +82,7 @@ def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
     assert labels == [f"label {HOSTILE}"] * 2
 
 
-def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content: Page) -> None:
+def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content):
     source = html_page(content)
     rows = re.findall(r'<tr id="claim-claim-\d">.*?</tr>', source, flags=re.DOTALL)
     said = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
@@ -92,7 +92,7 @@ def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content: Page) ->
         assert len(re.findall(rf"--{kind}: #\w{{6}};", source)) == 2, f"{kind} in light and dark"
 
 
-def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(content: Page) -> None:
+def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(content):
     source = html_page(content)
     overview = source[source.index('class="card scroll overview"') : source.index("<figure")]
     rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", overview, flags=re.DOTALL)
@@ -107,7 +107,7 @@ def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(c
     ]  # fmt: skip
 
 
-def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> None:
+def test_the_page_loads_nothing_and_its_links_lead_somewhere(content):
     source = html_page(content)
     page = Reader(source)
     assert not re.search(r"https?:|@import|//\w", source)
@@ -121,7 +121,7 @@ def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> N
             assert target in ids
 
 
-def test_figure_colours_follow_the_theme(content: Page) -> None:
+def test_figure_colours_follow_the_theme(content):
     source = html_page(content)
     figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
     assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
@@ -131,7 +131,7 @@ def test_figure_colours_follow_the_theme(content: Page) -> None:
         assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
 
 
-def test_what_is_empty_is_left_out_with_its_heading_and_link(content: Page) -> None:
+def test_what_is_empty_is_left_out_with_its_heading_and_link(content):
     source = html_page(Page(title="only a title", command="firstclick reproduce"))
     page = Reader(source)
     assert page.tags.count("h2") == 1
@@ -143,10 +143,10 @@ def test_what_is_empty_is_left_out_with_its_heading_and_link(content: Page) -> N
     assert 'id="tables"' in without
 
 
-def test_the_same_content_gives_the_same_page(content: Page) -> None:
+def test_the_same_content_gives_the_same_page(content):
     assert html_page(content) == html_page(content)
 
 
-def test_another_kind_of_verdict_is_refused() -> None:
+def test_another_kind_of_verdict_is_refused():
     with pytest.raises(InvalidInput, match=r"claim claim-0: kind must be one of yes, no, open, got 'holds'"):
         claims("holds")

@@ -16,13 +16,13 @@ from firstclick.rounding import compact, microseconds, percent, with_error
 MakeResults = Callable[..., Results]
 
 
-def printed(results: Results, width: int = 80, default: str = "") -> list[str]:
+def printed(results, width=80, default=""):
     out = io.StringIO()
     Console(file=out, width=width).print(results_table(results, default=default))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_the_table_is_sorted_by_expected_regret(results: Results) -> None:
+def test_the_table_is_sorted_by_expected_regret(results):
     heading, *rows = printed(results)
     assert heading.split() == ["policy", "expected", "regret", "realised", "regret", "of", "best", "µs/step"]
     assert [" ".join(row.split()) for row in rows] == [
@@ -33,7 +33,7 @@ def test_the_table_is_sorted_by_expected_regret(results: Results) -> None:
     ]
 
 
-def test_the_default_is_marked_and_no_other(results: Results) -> None:
+def test_the_default_is_marked_and_no_other(results):
     rows = [" ".join(row.split()) for row in printed(results, default="my-plugin")]
     assert [row for row in rows if "default" in row] == [
         "my-plugin, the default 41.0 ± 1.5 42.0 ± 1.5 83.3% 3.9"
@@ -41,7 +41,7 @@ def test_the_default_is_marked_and_no_other(results: Results) -> None:
     assert not any("default" in row for row in printed(results, default="my-plug"))
 
 
-def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results: MakeResults) -> None:
+def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results):
     long = "cascade-lin-ts:sigma=0.123456,prior=2.5,forget=0.999"
     lines = printed(make_results({long: (123_456.0, 234_567.0), "random": (1e7, 1.2e7)}))
     assert max(map(len, lines)) <= 80
@@ -49,11 +49,11 @@ def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results: Mak
     assert "11,000,000 ± 1,000,000" in "\n".join(lines)
 
 
-def test_a_label_is_text_not_markup(make_results: MakeResults) -> None:
+def test_a_label_is_text_not_markup(make_results):
     assert "[bold]x[/bold]" in "\n".join(printed(make_results({"[bold]x[/bold]": (1.0, 2.0)})))
 
 
-def test_one_run_has_no_error(make_results: MakeResults) -> None:
+def test_one_run_has_no_error(make_results):
     lines = printed(make_results({"random": (155.0,)}))
     assert "±" not in "".join(lines)
     assert "155 " in lines[1]
@@ -76,11 +76,11 @@ def test_one_run_has_no_error(make_results: MakeResults) -> None:
         (math.nan, math.nan, "–"),
     ],
 )
-def test_numbers_are_cut_at_the_second_digit_of_their_error(value: float, stderr: float, text: str) -> None:
+def test_numbers_are_cut_at_the_second_digit_of_their_error(value, stderr, text):
     assert with_error(value, stderr) == text
 
 
-def test_shares_times_and_ticks() -> None:
+def test_shares_times_and_ticks():
     assert [percent(x) for x in (0, 0.0001, 0.0044, 0.942, 1, 1.021, math.nan)] == [
         "0.0%", "<0.1%", "0.4%", "94.2%", "100%", "102.1%", "–",
     ]  # fmt: skip
@@ -95,7 +95,7 @@ def test_shares_times_and_ticks() -> None:
     ]
 
 
-def test_importing_firstclick_imports_neither_matplotlib_nor_jinja() -> None:
+def test_importing_firstclick_imports_neither_matplotlib_nor_jinja():
     code = "import firstclick, sys; print(sorted({'matplotlib', 'jinja2'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

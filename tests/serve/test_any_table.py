@@ -27,7 +27,7 @@ MISSING = st.sampled_from([None, "", "  ", "n/a", float("nan"), "-"])
 LETTERS = st.characters(exclude_categories=())  # half surrogate pairs too
 DAYS = st.dates(date(1990, 1, 1), date(2030, 12, 31))
 FLOATS = st.floats(-1e6, 1e6)
-KINDS: dict[str, st.SearchStrategy[Any]] = {
+KINDS = {
     "words": st.sampled_from(["tea", " Tea", "Kaffee", "čaj", "お茶", "other", "yes"]),
     "texts": st.text(LETTERS, max_size=12) | st.text("ab", min_size=190, max_size=215),
     "whole numbers": st.integers(-50, 50) | st.sampled_from([2**62, -(10**30), 10**400]),
@@ -45,7 +45,7 @@ CELLS = {kind: st.one_of(cells, cells, cells, cells, MISSING, ANY) for kind, cel
 WORDS = st.text(LETTERS.filter(lambda one: not "\ud800" <= one <= "\udfff"), max_size=5)
 
 
-def kept(cell: Any) -> Any:
+def kept(cell):
     """What a cell must be listed as; lists are looked at elsewhere."""
     if isinstance(cell, str):
         text = cell.strip()
@@ -70,7 +70,7 @@ class Ware(NamedTuple):
     withdrawn: bool = False
 
 
-def told(value: Any) -> Any:
+def told(value):
     """As it is, with its type: 1, 1.0 and True differ."""
     return type(value), value
 
@@ -79,7 +79,7 @@ class AnyTable(RuleBasedStateMachine):
     """A service with a model of some table."""
 
     @initialize(data=st.data(), kinds=st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=5))
-    def begin(self, data: st.DataObject, kinds: list[str]) -> None:
+    def begin(self, data, kinds):
         self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
         self.service = open_service(str(self.folder / "shop.db"))
         self.kinds = {f"{kind} {place}": kind for place, kind in enumerate(kinds)}
@@ -110,11 +110,11 @@ class AnyTable(RuleBasedStateMachine):
             item.id: Ware(str(item.name), str(item.group), self.stored(line))
             for item, line in zip(items, table, strict=True)
         }
-        self.off: set[Any] = {item.id for item in items if not item.available}
+        self.off = {item.id for item in items if not item.available}
         self.past = {1: dict(self.wares)}
         self.copies = 0
 
-    def teardown(self) -> None:
+    def teardown(self):
         if hasattr(self, "service"):
             audit = self.service.audit("shop")
             self.service.close()
@@ -122,18 +122,18 @@ class AnyTable(RuleBasedStateMachine):
             assert audit.equal
 
     @staticmethod
-    def id_of(number: int) -> Any:
+    def id_of(number):
         """Texts, whole numbers, and the same digits as both."""
         return number // 2 if number % 2 else str(number // 2)
 
-    def line(self, data: st.DataObject, columns: list[str]) -> dict[str, Any]:
+    def line(self, data, columns):
         return {name: data.draw(CELLS[self.kinds[name]], name) for name in columns}
 
-    def stored(self, line: dict[str, Any]) -> dict[str, Any]:
+    def stored(self, line):
         """What must be listed of the columns that are features."""
         return {name: self._stored(name, line.get(name)) for name in self.encoder.inputs}
 
-    def _stored(self, name: str, cell: Any) -> Any:
+    def _stored(self, name, cell):
         (column,) = [column for column in self.encoder.columns if column.name == name]
         if column.kind == "embedding":
             if isinstance(cell, list):
@@ -141,12 +141,12 @@ class AnyTable(RuleBasedStateMachine):
             return kept(cell) if kept(cell) in (None, "n/a", "-") else "no list"
         return str(cell) if isinstance(cell, list) else kept(cell)
 
-    def happened(self, seq: int) -> None:
+    def happened(self, seq):
         self.past[seq] = dict(self.wares)
         assert seq == seam.model(self.service, "shop").seq
 
     @rule(data=st.data(), numbers=st.lists(st.integers(0, N_IDS - 1), min_size=1, max_size=4, unique=True))
-    def put(self, data: st.DataObject, numbers: list[int]) -> None:
+    def put(self, data, numbers):
         items = []
         for number in numbers:
             item = self.id_of(number)
@@ -167,14 +167,14 @@ class AnyTable(RuleBasedStateMachine):
         self.happened(self.service.put_items("shop", items))
 
     @rule(data=st.data(), number=st.integers(0, N_IDS - 1), how=st.sampled_from(["object", "part", "list"]))
-    def put_features(self, data: st.DataObject, number: int, how: str) -> None:
+    def put_features(self, data, number, how):
         item = self.id_of(number)
         old = self.wares.get(item, Ware("", "", self.stored({})))
         features, values = self._features(data, how, old)
         self.wares[item] = Ware(old.name, old.group, values)
         self.happened(self.service.put_items("shop", [Item(item, features=features)]))
 
-    def _features(self, data: st.DataObject, how: str, old: Ware) -> tuple[Any, dict[str, Any]]:
+    def _features(self, data, how, old):
         """What is sent, and what must be there then."""
         inputs = list(self.encoder.inputs)
         if how == "nothing":
@@ -192,26 +192,26 @@ class AnyTable(RuleBasedStateMachine):
         return line, old.values | changed
 
     @rule(data=st.data())
-    def withdraw(self, data: st.DataObject) -> None:
+    def withdraw(self, data):
         item = data.draw(st.sampled_from(list(self.wares)))
         self.wares[item] = self.wares[item]._replace(withdrawn=True)
         self.happened(self.service.withdraw_items("shop", [item]))
 
     @rule(data=st.data(), on=st.booleans())
-    def set_available(self, data: st.DataObject, on: bool) -> None:
+    def set_available(self, data, on):
         items = data.draw(st.lists(st.sampled_from(list(self.wares)), min_size=1, unique=True))
         self.off = self.off.difference(items) if on else self.off.union(items)
         self.happened(self.service.set_available("shop", **{"on" if on else "off": items}))
 
     @rule(data=st.data())
-    def roll_back(self, data: st.DataObject) -> None:
+    def roll_back(self, data):
         to = data.draw(st.sampled_from(sorted(self.past)))
         gone = {item: ware._replace(withdrawn=True) for item, ware in self.wares.items()}
         self.wares = gone | self.past[to]
         self.happened(self.service.roll_back("shop", to))
 
     @rule(click=st.none() | st.integers(0, K - 1))
-    def play(self, click: int | None) -> None:
+    def play(self, click):
         shown = self.service.recommend("shop")
         there = {item for item, ware in self.wares.items() if not ware.withdrawn} - self.off
         assert there.issuperset(shown.items)
@@ -220,11 +220,11 @@ class AnyTable(RuleBasedStateMachine):
         self.happened(self.service.feedback("shop", shown, clicked).seq)
 
     @rule()
-    def snapshot(self) -> None:
+    def snapshot(self):
         seam.model(self.service, "shop").snapshot()
 
     @rule()
-    def restart(self) -> None:
+    def restart(self):
         digest, notes = self._digest(), self.service.model("shop").describe()["notes"]
         self.service.close()
         self.service = open_service(str(self.folder / "shop.db"))
@@ -232,7 +232,7 @@ class AnyTable(RuleBasedStateMachine):
         assert self.service.model("shop").describe()["notes"] == notes
 
     @rule()
-    def snapshot_and_restart(self) -> None:
+    def snapshot_and_restart(self):
         self.snapshot()
         self.restart()
         model = self.service.model("shop")
@@ -240,16 +240,16 @@ class AnyTable(RuleBasedStateMachine):
 
     @precondition(lambda self: self.copies < 2)
     @rule()
-    def export_and_import(self) -> None:
+    def export_and_import(self):
         self.copies += 1
         copy = self.service.import_model(f"copy{self.copies}", b"".join(self.service.export("shop")))
         assert copy.digest() == self._digest()
 
-    def _digest(self) -> str:
+    def _digest(self):
         return seam.model(self.service, "shop").digest()
 
     @invariant()
-    def is_listed_as_it_was_put(self) -> None:
+    def is_listed_as_it_was_put(self):
         if not hasattr(self, "past"):
             return
         model = self.service.model("shop")
@@ -267,7 +267,7 @@ class AnyTable(RuleBasedStateMachine):
             assert held == (ware.name, ware.group, ware.withdrawn)
 
     @invariant()
-    def rows_are_what_the_encoder_makes_of_the_values(self) -> None:
+    def rows_are_what_the_encoder_makes_of_the_values(self):
         if not hasattr(self, "past") or not self.encoder.n_features:
             return
         catalog = self.service.model("shop").catalog

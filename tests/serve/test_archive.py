@@ -1,7 +1,6 @@
 """Archived events: the model stays what it was, the file and the store together are the log as it was."""
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,11 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
-from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Conflict, Expired, Malformed, Unavailable
 from tests.support import seam
 from tests.support.made_log import K, Log, made_items
-from tests.support.old_stores import log_of
+from tests.support.stores import log_of
 
 # Where no later event of `Log.eventful` goes back to one before: event 175 is a rollback itself, and event
 # 221 goes back to event 215.
@@ -30,27 +29,25 @@ SAFE = (50, 175, 215, 224)
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log():
     return Log().eventful()
 
 
 @pytest.fixture
-def stored(store: Store, log: Log) -> StoredModel:
+def stored(store, log):
     return store.create("made", [NewEvent(*event[1:]) for event in log.events])
 
 
-def archived(store: Store, stored: StoredModel, before: int, out: Path, **how: float) -> None:
+def archived(store, stored, before, out, **how):
     archive(store, stored, before, out, **({"token_days": 7.0} | how))
 
 
-def digest(store: Store, stored: StoredModel, **how: bool) -> str:
+def digest(store, stored, **how):
     return recover(store, stored, **how).digest()
 
 
 @pytest.mark.parametrize("before", SAFE)
-def test_a_model_stays_what_it_was(
-    store: Store, stored: StoredModel, log: Log, before: int, tmp_path: Path
-) -> None:
+def test_a_model_stays_what_it_was(store, stored, log, before, tmp_path):
     wanted = log.model.digest()
     archived(store, stored, before, tmp_path / "old")
     assert [event.seq for event in log_of(store, stored.id)] == [1, *range(before, stored.head + 1)]
@@ -72,7 +69,7 @@ def test_a_model_stays_what_it_was(
     assert store.check() == []
 
 
-def test_archiving_goes_on_later(store: Store, stored: StoredModel, log: Log, tmp_path: Path) -> None:
+def test_archiving_goes_on_later(store, stored, log, tmp_path):
     wanted = log.model.digest()
     paths = [tmp_path / f"{before}" for before in SAFE]
     for before, path in zip(SAFE, paths, strict=True):
@@ -99,9 +96,7 @@ def test_archiving_goes_on_later(store: Store, stored: StoredModel, log: Log, tm
         fork(store, store, stored, "again")
 
 
-def test_a_changed_or_foreign_archive_is_noticed(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path
-) -> None:
+def test_a_changed_or_foreign_archive_is_noticed(store, stored, log, tmp_path):
     old = tmp_path / "old"
     archived(store, stored, 50, old)
     other = store.create("other", [NewEvent(*event[1:]) for event in log.events])
@@ -134,16 +129,14 @@ def test_a_changed_or_foreign_archive_is_noticed(
         (61, "event 175 rolls back to event 60, so events before 61 are still needed; archive before"),
     ],
 )  # fmt: skip
-def test_what_is_still_needed_is_not_archived(
-    store: Store, stored: StoredModel, log: Log, before: int, sentence: str, tmp_path: Path
-) -> None:
+def test_what_is_still_needed_is_not_archived(store, stored, log, before, sentence, tmp_path):
     with pytest.raises((InvalidInput, Conflict), match=sentence):
         archived(store, stored, before, tmp_path / "old")
     assert not (tmp_path / "old").exists()
     assert log_of(store, stored.id) == log.events
 
 
-def test_slates_that_can_still_be_answered_are_not_archived(store: Store, tmp_path: Path) -> None:
+def test_slates_that_can_still_be_answered_are_not_archived(store, tmp_path):
     with Service(store) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
         for _ in range(5):
@@ -155,9 +148,7 @@ def test_slates_that_can_still_be_answered_are_not_archived(store: Store, tmp_pa
         assert store.bases() == {}
 
 
-def test_a_rollback_to_an_archived_event_is_refused_and_others_are_not(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path
-) -> None:
+def test_a_rollback_to_an_archived_event_is_refused_and_others_are_not(store, stored, log, tmp_path):
     archived(store, stored, 215, tmp_path / "old")
     with Service(store) as service:
         head = seam.model(service, "made").seq
@@ -178,7 +169,7 @@ def test_a_rollback_to_an_archived_event_is_refused_and_others_are_not(
         assert digest(store, now, use_snapshots=False) == seam.model(service, "made").digest()
 
 
-def test_feedback_that_is_archived_is_not_counted_again(store: Store, tmp_path: Path) -> None:
+def test_feedback_that_is_archived_is_not_counted_again(store, tmp_path):
     """However old a slate may be for the server: the nonce is not known any more."""
     with Service(store, token_days=30) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
@@ -211,9 +202,7 @@ def test_feedback_that_is_archived_is_not_counted_again(store: Store, tmp_path: 
         assert service.audit("shop").equal
 
 
-def test_what_a_model_knew_outlives_the_code_that_learned_it(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_model_knew_outlives_the_code_that_learned_it(store, stored, log, tmp_path, monkeypatch):
     wanted = log.model.digest()
     archived(store, stored, 215, tmp_path / "old")
     store.save_snapshot(stored.id, *log.model.snapshot())
@@ -226,9 +215,7 @@ def test_what_a_model_knew_outlives_the_code_that_learned_it(
     assert "learned by version" in audit_stored(store, stored).not_folded
 
 
-def test_snapshots_of_archived_events_go_with_them(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path
-) -> None:
+def test_snapshots_of_archived_events_go_with_them(store, stored, log, tmp_path):
     early, late = log.model_at(100).snapshot(), log.model_at(220).snapshot()
     for snapshot in (early, late):
         store.save_snapshot(stored.id, *snapshot)
@@ -241,7 +228,7 @@ def test_snapshots_of_archived_events_go_with_them(
     assert digest(store, stored) == log.model.digest()
 
 
-def test_a_damaged_base_is_not_believed(store: Store, stored: StoredModel, tmp_path: Path) -> None:
+def test_a_damaged_base_is_not_believed(store, stored, tmp_path):
     archived(store, stored, 215, tmp_path / "old")
     base = store.base(stored.id)
     assert base is not None
@@ -259,7 +246,7 @@ def test_a_damaged_base_is_not_believed(store: Store, stored: StoredModel, tmp_p
         assert "what was known when events were archived cannot be read" in told.differing[0]
 
 
-def test_a_store_without_its_events_is_not_sound(store: Store, stored: StoredModel, tmp_path: Path) -> None:
+def test_a_store_without_its_events_is_not_sound(store, stored, tmp_path):
     archived(store, stored, 215, tmp_path / "old")
     assert store.check() == []
     for seq, sentence in (
@@ -273,15 +260,13 @@ def test_a_store_without_its_events_is_not_sound(store: Store, stored: StoredMod
         assert sentence in store.check()
 
 
-def test_of_two_who_archive_at_once_one_is_refused(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_two_who_archive_at_once_one_is_refused(store, stored, log, tmp_path, monkeypatch):
     set_base = Store.set_base
 
-    def late(self: Store, *given: object) -> None:
+    def late(self, *given):
         monkeypatch.setattr(Store, "set_base", set_base)
         archived(store, stored, 215, tmp_path / "first")
-        set_base(self, *given)  # type: ignore[arg-type]
+        set_base(self, *given)
 
     monkeypatch.setattr(Store, "set_base", late)
     with pytest.raises(Conflict, match="archived, set back or deleted meanwhile; nothing was removed"):
@@ -291,7 +276,7 @@ def test_of_two_who_archive_at_once_one_is_refused(
     # And a rollback that came while the file was written.
     monkeypatch.setattr(Store, "set_base", lambda self, *given: (roll_back(216), set_base(self, *given)))
 
-    def roll_back(to: int) -> None:
+    def roll_back(to):
         store.append([(stored.id, NewEvent(Kind.ROLLED_BACK, b"r" * 16, packed(RolledBack(to)), 1.0))])
 
     with pytest.raises(Conflict, match="event 227 rolls back to event 216, so events before 222"):
@@ -299,13 +284,11 @@ def test_of_two_who_archive_at_once_one_is_refused(
     assert store.bases()[stored.id].seq == 215
 
 
-def test_a_fold_goes_on_when_events_are_archived_under_it(
-    store: Store, stored: StoredModel, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fold_goes_on_when_events_are_archived_under_it(store, stored, log, tmp_path, monkeypatch):
     store.tuning = Tuning(chunk_events=20)
-    done: list[int] = []
+    done = []
 
-    def progress(seq: int, of: int) -> None:
+    def progress(seq, of):
         done.append(seq)
         if len(done) == 2:
             archived(store, stored, 215, tmp_path / "old")
@@ -314,7 +297,7 @@ def test_a_fold_goes_on_when_events_are_archived_under_it(
     assert done[0] < 50 < 215 <= done[-1]
 
 
-def test_a_deleted_model_leaves_no_base(store: Store, stored: StoredModel, tmp_path: Path) -> None:
+def test_a_deleted_model_leaves_no_base(store, stored, tmp_path):
     archived(store, stored, 215, tmp_path / "old")
     store.delete(stored.id)
     while store.sweep():
@@ -323,7 +306,7 @@ def test_a_deleted_model_leaves_no_base(store: Store, stored: StoredModel, tmp_p
     assert store.check() == []
 
 
-def test_servers_go_on_beside_an_archive(postgresql_url: str, log: Log, tmp_path: Path) -> None:
+def test_servers_go_on_beside_an_archive(postgresql_url, log, tmp_path):
     """Another process archives; one server is behind what it archives."""
     with (
         open_store(postgresql_url) as beside,

@@ -2,45 +2,39 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from firstclick.catalog.file import CatalogFile
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.not_given import NOT_GIVEN
 from firstclick.serve import service as service_module
 from firstclick.serve import startup
 from firstclick.serve.config import Settings
-from firstclick.serve.log.events import ItemsChanged
-from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import availability, items_changed
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.startup import Opened, open_for
 from tests.support import seam
-from tests.support.old_stores import raised
+from tests.support.stores import raised
 
 HEADER = "id,name,group,price,brand"
 LINES = [f"i{row},Item {row},{'ab'[row % 2]},{(row * 7) % 11 + 0.5},{'XYZ'[row % 3]}" for row in range(12)]
 
 
-def written(path: Path, lines: list[str], header: str = HEADER) -> Path:
+def written(path, lines, header=HEADER):
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(autouse=True)
-def _a_certain_race(monkeypatch: pytest.MonkeyPatch) -> None:
+def _a_certain_race(monkeypatch):
     """Both see that there is no model before either makes one. Who has `second.csv` is second."""
     meeting, made, create = threading.Barrier(2, timeout=60), threading.Event(), startup._create
 
-    def both(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
+    def both(service, settings, file):
         meeting.wait()
         if file.name == "second.csv":
             assert made.wait(60)
@@ -52,11 +46,11 @@ def _a_certain_race(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(startup, "_create", both)
 
 
-def started(url: str, *settings: dict[str, Any]) -> list[Opened | BaseException]:
+def started(url, *settings):
     """What becomes of servers that are started at once."""
     begin = threading.Barrier(len(settings), timeout=60)
 
-    def start(own: dict[str, Any]) -> Opened | BaseException:
+    def start(own):
         asked = Settings(
             **{"store": url, "name": "shop", "policy": "cascade-lin-ts", "k": 3, "seed": 1} | own
         )
@@ -70,7 +64,7 @@ def started(url: str, *settings: dict[str, Any]) -> list[Opened | BaseException]
         return list(pool.map(start, settings))
 
 
-def in_order(outcomes: list[Opened | BaseException]) -> tuple[Opened, Opened]:
+def in_order(outcomes):
     """Who made the model, and who came second; both are up."""
     services = [one for one in outcomes if isinstance(one, Opened)]
     assert len(services) == 2, outcomes
@@ -80,7 +74,7 @@ def in_order(outcomes: list[Opened | BaseException]) -> tuple[Opened, Opened]:
     return first, second
 
 
-def both_serve_the_same(*services: Service) -> None:
+def both_serve_the_same(*services):
     one, other = services
     assert one.audit("shop").digest == other.audit("shop").digest
     for number in range(20):
@@ -92,14 +86,14 @@ def both_serve_the_same(*services: Service) -> None:
     assert one.audit("shop").digest == other.audit("shop").digest
 
 
-def wait_for(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_for(true, seconds=10.0):
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def test_two_replicas_with_one_file_both_come_up(postgresql_url: str, tmp_path: Path) -> None:
+def test_two_replicas_with_one_file_both_come_up(postgresql_url, tmp_path):
     file = written(tmp_path / "shop.csv", LINES)
     first, second = in_order(started(postgresql_url, {"catalog": file}, {"catalog": file}))
     with first.service, second.service:
@@ -120,8 +114,8 @@ def test_two_replicas_with_one_file_both_come_up(postgresql_url: str, tmp_path: 
     ],
 )
 def test_with_another_file_the_second_says_so_and_serves_what_is_stored(
-    difference: str, says: str, postgresql_url: str, tmp_path: Path
-) -> None:
+    difference, says, postgresql_url, tmp_path
+):
     lines, header = list(LINES), HEADER
     match difference:
         case "a price":
@@ -160,9 +154,7 @@ def test_with_another_file_the_second_says_so_and_serves_what_is_stored(
         ({"k": 5}, "with k 3, and k 5 is asked for; say --k 3, or --name for another model"),
     ],
 )
-def test_with_another_policy_or_k_the_second_is_refused_in_words(
-    asked: dict[str, Any], says: str, postgresql_url: str, tmp_path: Path
-) -> None:
+def test_with_another_policy_or_k_the_second_is_refused_in_words(asked, says, postgresql_url, tmp_path):
     file, same = written(tmp_path / "first.csv", LINES), written(tmp_path / "second.csv", LINES)
     first, second = started(postgresql_url, {"catalog": file}, {"catalog": same} | asked)
     assert isinstance(first, Opened), first
@@ -173,7 +165,7 @@ def test_with_another_policy_or_k_the_second_is_refused_in_words(
         assert len(service.recommend("shop").items) == 3
 
 
-def test_other_names_make_two_models(postgresql_url: str, tmp_path: Path) -> None:
+def test_other_names_make_two_models(postgresql_url, tmp_path):
     file = written(tmp_path / "shop.csv", LINES)
     for outcome in started(postgresql_url, {"catalog": file}, {"catalog": file, "name": "bar"}):
         assert isinstance(outcome, Opened), outcome
@@ -182,7 +174,7 @@ def test_other_names_make_two_models(postgresql_url: str, tmp_path: Path) -> Non
             wait_for(lambda names=service.names: names() == ["bar", "shop"])
 
 
-def test_an_sqlite_file_has_one_server_and_the_second_is_told(tmp_path: Path) -> None:
+def test_an_sqlite_file_has_one_server_and_the_second_is_told(tmp_path):
     file = written(tmp_path / "shop.csv", LINES)
     with open_for(Settings(store=str(tmp_path / "shop.db"))).service:
         second = raised(lambda: open_for(Settings(store=str(tmp_path / "shop.db"), catalog=file)))
@@ -194,7 +186,7 @@ def test_an_sqlite_file_has_one_server_and_the_second_is_told(tmp_path: Path) ->
 
 
 @pytest.fixture
-def replicas(postgresql_url: str) -> Iterator[tuple[Service, Service]]:
+def replicas(postgresql_url):
     with ExitStack() as stack:
         one, other = (stack.enter_context(open_service(postgresql_url, poll_seconds=0.02)) for _ in range(2))
         features = [{"price": row * 7 % 11 + 0.5, "brand": "XYZ"[row % 3]} for row in range(12)]
@@ -205,16 +197,16 @@ def replicas(postgresql_url: str) -> Iterator[tuple[Service, Service]]:
 
 
 def at_once(
-    monkeypatch: pytest.MonkeyPatch,
-    replicas: tuple[Service, Service],
-    items: tuple[Item, Item],
+    monkeypatch,
+    replicas,
+    items,
     *,
-    door: Callable[[Model, Sequence[Item]], ItemsChanged] = items_changed,
-) -> None:
+    door=items_changed,
+):
     """Each puts one of the items, and writes after both have looked at the catalog as it was."""
     meeting = threading.Barrier(2, timeout=60)
 
-    def looked(model: Model, given: Sequence[Item], file_marks: Sequence[str]) -> ItemsChanged:
+    def looked(model, given, file_marks):
         body = door(model, given)
         meeting.wait()
         return body
@@ -229,7 +221,7 @@ def at_once(
     assert len({seam.model(service, "shop").digest() for service in replicas}) == 1
 
 
-def held(service: Service, item: str) -> Item:
+def held(service, item):
     """All that is known of an item."""
     model = service.model("shop")
     row = model.catalog.row_of(item)
@@ -239,7 +231,7 @@ def held(service: Service, item: str) -> Item:
     return Item(item, model.items.names[item], model.items.group(item), features, available)
 
 
-def encoded(service: Service, item: str) -> list[float]:
+def encoded(service, item):
     """The features that the policy should have for what is known of the item."""
     catalog = service.model("shop").catalog
     assert catalog.encoder is not None
@@ -274,9 +266,7 @@ def encoded(service: Service, item: str) -> list[float]:
     ],
     ids=["name and features", "two columns", "group and stock", "halves of a new item", "a new item"],
 )  # fmt: skip
-def test_what_two_replicas_put_at_once_is_there_on_both(
-    one: Item, other: Item, both: Item, replicas: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_two_replicas_put_at_once_is_there_on_both(one, other, both, replicas, monkeypatch):
     at_once(monkeypatch, replicas, (one, other))
     for service in replicas:
         assert held(service, str(both.id)) == both
@@ -285,16 +275,14 @@ def test_what_two_replicas_put_at_once_is_there_on_both(
         assert len(catalog.items) == len(set(catalog.items))
 
 
-def test_a_door_that_fills_in_what_is_not_sent_would_lose_a_change(
-    replicas: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_door_that_fills_in_what_is_not_sent_would_lose_a_change(replicas, monkeypatch):
     """So the tests above can fail: this door writes down the name that it sees."""
 
-    def resolving(model: Model, items: Sequence[Item]) -> ItemsChanged:
+    def resolving(model, items):
         (item,) = items
         name = model.items.names[item.id] if item.name is NOT_GIVEN else item.name
         features = dict(zip(("price", "brand"), model.catalog.values[item.id], strict=True))
-        features |= {} if item.features is NOT_GIVEN else dict(item.features)  # type: ignore[call-overload]
+        features |= {} if item.features is NOT_GIVEN else dict(item.features)
         return items_changed(model, [item._replace(name=name, features=features)])
 
     put = Item("i4", "New name"), Item("i4", features={"price": 99.5, "brand": "Z"})
@@ -306,14 +294,12 @@ def test_a_door_that_fills_in_what_is_not_sent_would_lose_a_change(
     )
 
 
-def test_availability_outlives_a_put_at_the_same_time(
-    replicas: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_availability_outlives_a_put_at_the_same_time(replicas, monkeypatch):
     one, other = replicas
     meeting = threading.Barrier(2, timeout=60)
     for word, door in (("items_changed", items_changed), ("availability", availability)):
 
-        def looked(*arguments: Any, door: Any = door) -> Any:
+        def looked(*arguments, door=door):
             body = door(*arguments)
             meeting.wait()
             return body

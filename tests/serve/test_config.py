@@ -20,13 +20,13 @@ from firstclick.serve.config import (
 SECRET = "postgresql://shop:s3cret@db.example:5432/clicks"
 
 
-def file(folder: Path, content: str | bytes) -> Path:
+def file(folder, content):
     path = folder / "serve.toml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
-def refusal(flags=None, env=None, path=None) -> str:
+def refusal(flags=None, env=None, path=None):
     with pytest.raises(FirstclickError) as refused:
         load_settings(flags or {}, env or {}, path)
     return str(refused.value)

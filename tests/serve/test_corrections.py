@@ -1,10 +1,7 @@
 """A click on a slate that timed out takes the place of no click: once, and exactly."""
 
 import time
-from collections.abc import Iterator, Sequence
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,46 +14,46 @@ from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import InForce, Model
 from firstclick.serve.model.slates import audit_slates
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
 from firstclick.testing import states_differ
 from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unavailable
-from firstclick.wire.feedback import ClickReport, ServedSlate
+from firstclick.wire.feedback import ClickReport
 from tests.support import seam
 from tests.support.made_log import K, Log, bare, made_items
-from tests.support.old_stores import log_of
 from tests.support.policies import policies
+from tests.support.stores import log_of
 
 WAIT = 60.0
 CORRECTING = policies(["cascade-ts", "cascade-ucb1", "cascade-mixed"])
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
+def service(place):
     with shop(place) as service:
         yield service
 
 
-def shop(place: str, policy: str = "cascade-ts") -> Service:
+def shop(place, policy="cascade-ts"):
     service = open_service(place)
     if "shop" not in service.names():
         service.create("shop", policy=policy, k=K, items=made_items(), seed=5, no_click_after=WAIT)
     return service
 
 
-def timed_out(service: Service, n: int = 1, **asked: Any) -> list[ServedSlate]:
+def timed_out(service, n=1, **asked):
     """Slates that nobody reported, and that the log has as ones without a click."""
     slates = [service.recommend("shop", **asked) for _ in range(n)]
     assert service.no_clicks._give_up(service.model("shop"), time.time() + WAIT + 1) == n
     return slates
 
 
-def counts(model: Model) -> tuple[list[int], list[int]]:
+def counts(model):
     state = model.engine.state
     return state.examined.astype(int).tolist(), state.hits.astype(int).tolist()
 
@@ -67,20 +64,20 @@ def counts(model: Model) -> tuple[list[int], list[int]]:
 class Corrected(Log):
     """A log of slates that time out, and of late clicks."""
 
-    def time_out(self, rows: Sequence[int]) -> int:
+    def time_out(self, rows):
         given_up = with_time_out(b"", 999_000)
         payload = full_payload((), 999, np.array(rows, "<u4").tobytes(), fields=given_up)
         self._apply(self._add(Kind.FEEDBACK, payload))
         return len(self.events)
 
-    def correct(self, seq: int, rows: Sequence[int], clicks: Sequence[int], **said: Any) -> None:
+    def correct(self, seq, rows, clicks, **said):
         payload = full_payload(clicks, 999, np.array(rows, "<u4").tobytes(), **said)
         self.change(Correction(seq, 999.0, payload))
 
 
 @pytest.mark.parametrize("policy", CORRECTING)
 @pytest.mark.parametrize("between", [0, 30])
-def test_a_late_click_teaches_what_it_would_have_taught_at_once(policy: str, between: int) -> None:
+def test_a_late_click_teaches_what_it_would_have_taught_at_once(policy, between):
     late, prompt = Corrected(policy), Corrected(policy)
     slates = [[4, 9, 2], [9, 1, 12], [0, 4, 7]]
     for log in (late, prompt):
@@ -111,7 +108,7 @@ def test_a_late_click_teaches_what_it_would_have_taught_at_once(policy: str, bet
 
 
 @pytest.mark.parametrize("policy", CORRECTING)
-def test_however_it_is_folded_it_is_the_same(policy: str) -> None:
+def test_however_it_is_folded_it_is_the_same(policy):
     log = Corrected(policy)
     seqs = []
     for n in range(12):
@@ -136,7 +133,7 @@ def test_however_it_is_folded_it_is_the_same(policy: str) -> None:
         ]
 
 
-def test_an_item_that_was_seen_on_that_page_alone_is_unseen_again() -> None:
+def test_an_item_that_was_seen_on_that_page_alone_is_unseen_again():
     """The search of the default policy must not find it twice."""
     log = Corrected("cascade-mixed")
     for n in range(12):
@@ -152,7 +149,7 @@ def test_an_item_that_was_seen_on_that_page_alone_is_unseen_again() -> None:
         assert items == fresh.recommend(number).items
 
 
-def test_groups_of_equal_counts_follow_a_correction() -> None:
+def test_groups_of_equal_counts_follow_a_correction():
     """Without features the default policy keeps items of equal counts together, from 32 items on."""
     log = Corrected("cascade-mixed", bare(made_items(40)))
     for n in range(60):
@@ -169,7 +166,7 @@ def test_groups_of_equal_counts_follow_a_correction() -> None:
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
-def test_what_was_rolled_back_is_not_taken_back_again(policy: str) -> None:
+def test_what_was_rolled_back_is_not_taken_back_again(policy):
     log = Corrected(policy)
     for n in range(6):
         log.feedback([n, n + 1, n + 2], None)
@@ -186,7 +183,7 @@ def test_what_was_rolled_back_is_not_taken_back_again(policy: str) -> None:
     assert sum(counts(log.model)[0]) == sum(before[0]) + 2, "what is known again can be taken back"
 
 
-def test_events_in_force_follow_rollbacks_of_rollbacks() -> None:
+def test_events_in_force_follow_rollbacks_of_rollbacks():
     first = InForce()
     at_50, at_100 = first, first
     after = at_50.after_rollback(50, 120)
@@ -208,9 +205,7 @@ def test_events_in_force_follow_rollbacks_of_rollbacks() -> None:
         ([0, 1, 2], [0], {"context": np.zeros(1).tobytes()}),
     ],
 )
-def test_a_correction_that_fits_no_slate_is_passed_over(
-    rows: list[int], clicks: list[int], said: dict[str, Any]
-) -> None:
+def test_a_correction_that_fits_no_slate_is_passed_over(rows, clicks, said):
     log = Corrected("cascade-mixed")
     log.play(10)
     before = counts(log.model)
@@ -222,7 +217,7 @@ def test_a_correction_that_fits_no_slate_is_passed_over(
 
 
 @pytest.mark.parametrize("policy", CORRECTING)
-def test_counts_never_fall_below_nothing(policy: str) -> None:
+def test_counts_never_fall_below_nothing(policy):
     """A file from elsewhere may correct what never was; its model is served all the same."""
     log = Corrected(policy)
     for n in range(20):
@@ -233,7 +228,7 @@ def test_counts_never_fall_below_nothing(policy: str) -> None:
     Model.restored(1, "made", log.model.snapshot()[1], log.created)
 
 
-def test_a_policy_that_cannot_take_back_passes_over_corrections_of_a_copied_log() -> None:
+def test_a_policy_that_cannot_take_back_passes_over_corrections_of_a_copied_log():
     log = Corrected("cascade-lin-ts")
     log.play(5)
     seq = log.time_out([0, 1, 2])
@@ -248,7 +243,7 @@ def test_a_policy_that_cannot_take_back_passes_over_corrections_of_a_copied_log(
 # What the service answers
 
 
-def test_a_late_click_is_corrected_once(service: Service) -> None:
+def test_a_late_click_is_corrected_once(service):
     (slate,) = timed_out(service)
     model = service.model("shop")
     assert (model.click_stats.slates, model.click_stats.clicks) == (1, 0)
@@ -268,7 +263,7 @@ def test_a_late_click_is_corrected_once(service: Service) -> None:
     assert service.audit("shop").equal
 
 
-def test_the_curve_counts_the_click_where_it_counted_the_slate(service: Service) -> None:
+def test_the_curve_counts_the_click_where_it_counted_the_slate(service):
     (slate,) = timed_out(service)
     service.feedback("shop", slate, 0)
     stats = service.model("shop").click_stats
@@ -276,7 +271,7 @@ def test_the_curve_counts_the_click_where_it_counted_the_slate(service: Service)
     assert (stats.first_clicks, stats.day_clicks, stats.positions) == (1, 1, [1])
 
 
-def test_several_late_clicks_in_one_batch(service: Service) -> None:
+def test_several_late_clicks_in_one_batch(service):
     slates = timed_out(service, 3)
     prompt = service.recommend("shop")
     told = service.feedback_batch(
@@ -293,7 +288,7 @@ def test_several_late_clicks_in_one_batch(service: Service) -> None:
     assert service.audit("shop").equal
 
 
-def test_a_policy_that_cannot_take_back_refuses_late_clicks(place: str) -> None:
+def test_a_policy_that_cannot_take_back_refuses_late_clicks(place):
     with shop(place, "cascade-lin-ts") as service:
         (slate,) = timed_out(service)
         with pytest.raises(Late, match=r"counts as not clicked, as event 2.*cannot take that back"):
@@ -303,7 +298,7 @@ def test_a_policy_that_cannot_take_back_refuses_late_clicks(place: str) -> None:
         assert seam.model(service, "shop").seq == 2
 
 
-def test_a_slate_with_features_of_its_own_is_not_corrected(place: str) -> None:
+def test_a_slate_with_features_of_its_own_is_not_corrected(place):
     with shop(place, "cascade-mixed") as service:
         few = ["i1", "i2", "i3", "i4"]
         asked = {"candidates": few, "features": [[0.1, 0.2, 0.3, 0.4]] * 4}
@@ -313,8 +308,8 @@ def test_a_slate_with_features_of_its_own_is_not_corrected(place: str) -> None:
 
 
 def test_a_page_that_was_answered_twice_is_corrected_only_for_the_slate_that_timed_out(
-    postgresql_url: str,
-) -> None:
+    postgresql_url,
+):
     with shop(postgresql_url) as one, open_service(postgresql_url) as two:
         first = one.recommend("shop", request_id="page")
         one.feedback("shop", one.recommend("shop"), 0)
@@ -326,7 +321,7 @@ def test_a_page_that_was_answered_twice_is_corrected_only_for_the_slate_that_tim
         assert two.feedback("shop", first, 0).status == "corrected"
 
 
-def test_replicas_correct_once(postgresql_url: str) -> None:
+def test_replicas_correct_once(postgresql_url):
     with shop(postgresql_url, "cascade-mixed") as one, open_service(postgresql_url) as two:
         slates = timed_out(one, 4)
         assert two.feedback("shop", slates[0], 0).status == "corrected"
@@ -342,22 +337,18 @@ def test_replicas_correct_once(postgresql_url: str) -> None:
         assert one.model("shop").click_stats.clicks == 2
 
 
-def test_a_correction_of_an_expired_token_is_refused(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correction_of_an_expired_token_is_refused(service, monkeypatch):
     (slate,) = timed_out(service)
     monkeypatch.setattr(service, "token_days", 1e-9)
     with pytest.raises(Expired):
         service.feedback("shop", slate, 0)
 
 
-def test_a_store_that_fails_between_the_two_writes_loses_nothing(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_fails_between_the_two_writes_loses_nothing(service, monkeypatch):
     (slate,) = timed_out(service)
     append = service.store.append
 
-    def fails(batch: Any, folded: Any) -> Any:
+    def fails(batch, folded):
         if any(event.kind == Kind.CORRECTION for _, event in batch):
             raise Unavailable("the disk is full")
         return append(batch, folded)
@@ -373,7 +364,7 @@ def test_a_store_that_fails_between_the_two_writes_loses_nothing(
 # The log
 
 
-def test_the_log_tells_what_was_corrected(service: Service) -> None:
+def test_the_log_tells_what_was_corrected(service):
     (slate,) = timed_out(service)
     service.feedback("shop", slate, 2)
     words = Words(service.model("shop").catalog.items)
@@ -385,7 +376,7 @@ def test_the_log_tells_what_was_corrected(service: Service) -> None:
     assert "timed_out" not in click
 
 
-def test_restart_export_and_slates_drawn_again(place: str, tmp_path: Path) -> None:
+def test_restart_export_and_slates_drawn_again(place, tmp_path):
     with shop(place, "cascade-mixed") as service:
         for n in range(6):
             service.feedback("shop", service.recommend("shop"), n % K)
@@ -406,9 +397,7 @@ def test_restart_export_and_slates_drawn_again(place: str, tmp_path: Path) -> No
         assert b"".join(export_model(store, stored)) == content
 
 
-def test_archived_slates_are_not_corrected(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archived_slates_are_not_corrected(place, tmp_path, monkeypatch):
     with shop(place) as service:
         old = timed_out(service, 3)
         assert service.feedback("shop", old[0], 0).status == "corrected"

@@ -2,37 +2,34 @@
 
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstclick.client import Client
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server as HttpServer
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
 from firstclick.wire.errors import Refused, Unknown
 from tests.support import seam
-from tests.support.old_stores import log_of
 from tests.support.serving import ITEMS, a_site
+from tests.support.stores import log_of
 
 SHOP = "/v1/models/shop"
 
 
-def create(service: Service, name: str, **more: Any) -> None:
+def create(service, name, **more):
     service.create(name, **({"policy": "cascade-lin-ts", "k": 3, "items": ITEMS, "seed": 1} | more))
 
 
-def within_seconds(done: Callable[[], bool], seconds: float = 10.0) -> bool:
+def within_seconds(done, seconds=10.0):
     until = time.monotonic() + seconds
     while not done() and time.monotonic() < until:
         time.sleep(0.02)
     return done()
 
 
-def test_over_http_the_name_is_repeated_and_then_the_model_is_gone(tmp_path: Path) -> None:
+def test_over_http_the_name_is_repeated_and_then_the_model_is_gone(tmp_path):
     with a_site(tmp_path) as site:
         token = site.recommend()["token"]
         for body in ({}, {"name": "shops"}, {"name": "Shop"}):
@@ -57,7 +54,7 @@ def test_over_http_the_name_is_repeated_and_then_the_model_is_gone(tmp_path: Pat
         assert 'model="shop"' not in site.ask("GET", "/metrics").text
 
 
-def test_a_later_model_of_the_same_name_is_another(tmp_path: Path) -> None:
+def test_a_later_model_of_the_same_name_is_another(tmp_path):
     with a_site(tmp_path) as site:
         shown = site.recommend()
         assert site.ask("POST", f"{SHOP}/feedback", {"token": shown["token"], "click": 0}).status_code == 201
@@ -77,7 +74,7 @@ def test_a_later_model_of_the_same_name_is_another(tmp_path: Path) -> None:
         assert site.service.audit("shop").equal
 
 
-def test_only_an_admin_may(tmp_path: Path) -> None:
+def test_only_an_admin_may(tmp_path):
     with a_site(tmp_path) as site:
         keys = {role: site.add_key(role) for role in ("read", "write", "admin")}
         for role, code in (("read", 403), ("write", 403), ("admin", 200)):
@@ -85,7 +82,7 @@ def test_only_an_admin_may(tmp_path: Path) -> None:
             assert site.ask("DELETE", SHOP, {"name": "shop"}).status_code == code
 
 
-def test_the_client_deletes_once(tmp_path: Path) -> None:
+def test_the_client_deletes_once(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service, HttpServer(service, Settings(port=0)) as server:
         create(service, "shop")
         with Client(server.address, model="shop") as client:
@@ -97,20 +94,20 @@ def test_the_client_deletes_once(tmp_path: Path) -> None:
 
 
 def test_events_in_the_queue_of_a_deleted_model_are_refused_and_those_of_others_written(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store_url, monkeypatch
+):
     with open_service(store_url, poll_seconds=30) as service:
         for name in ("shop", "bakery", "cafe"):
             create(service, name)
         tokens = {name: [service.recommend(name).token for _ in range(5)] for name in service.names()}
         hold, append = threading.Event(), service.store.append
 
-        def held(*arguments: Any) -> Any:
+        def held(*arguments):
             hold.wait()
             return append(*arguments)
 
         monkeypatch.setattr(service.store, "append", held)
-        told: dict[str, list[Any]] = {name: [] for name in tokens}
+        told = {name: [] for name in tokens}
         for number in range(5):
             for name in tokens:
                 service.send_feedback(name, [(tokens[name][number], 0)], told[name].extend)
@@ -129,7 +126,7 @@ def test_events_in_the_queue_of_a_deleted_model_are_refused_and_those_of_others_
             service.put_items("shop", ITEMS[:1])
 
 
-def test_other_processes_drop_it_within_a_poll(postgresql_url: str) -> None:
+def test_other_processes_drop_it_within_a_poll(postgresql_url):
     with (
         open_service(postgresql_url, poll_seconds=0.05) as one,
         open_service(postgresql_url, poll_seconds=0.05) as other,
@@ -160,10 +157,10 @@ def test_other_processes_drop_it_within_a_poll(postgresql_url: str) -> None:
         assert one.store.check() == []
 
 
-def test_a_model_that_cannot_be_served_can_be_deleted(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_served_can_be_deleted(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         create(service, "shop")
-        with service.store._file.transaction() as connection:  # type: ignore[attr-defined]
+        with service.store._file.transaction() as connection:
             connection.execute("UPDATE event SET payload = x'00' WHERE seq = 1")
     with open_service(str(tmp_path / "shop.db")) as service:
         assert list(service.models.broken) == ["shop"]
@@ -172,7 +169,7 @@ def test_a_model_that_cannot_be_served_can_be_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept_by", ["server", "store"])
-def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path: Path, kept_by: str) -> None:
+def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path, kept_by):
     path = tmp_path / "shop.db"
     marks = {"shop": "of-a-person", "bakery": "of-the-bakery"}
     with open_service(str(path), poll_seconds=0.05) as service:
@@ -202,12 +199,12 @@ def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path: Path, kept_by: str
     assert bytes_of(path).count(b"of-the-bakery") > 1
 
 
-def bytes_of(path: Path) -> bytes:
+def bytes_of(path):
     """The file and what lies beside it."""
     return b"".join(part.read_bytes() for part in sorted(path.parent.glob(f"{path.name}*")))
 
 
-def test_a_model_made_after_a_delete_that_nobody_heard_of_is_the_new_one(store_url: str) -> None:
+def test_a_model_made_after_a_delete_that_nobody_heard_of_is_the_new_one(store_url):
     with open_service(store_url, poll_seconds=3600) as service:
         create(service, "shop")
         old = service.model("shop")

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,17 +20,17 @@ from tests.support.serving import a_service
 SEEDS = range(20)
 
 
-def attractions(users: DemoUsers) -> np.ndarray:
+def attractions(users):
     return np.array([users.attract(item.id) for item in demo_catalog().items])
 
 
-def scaled_features() -> np.ndarray:
+def scaled_features():
     cafe = demo_catalog()
     rows = np.array([item.features for item in cafe.items])
     return FeatureScale.fitted(cafe.feature_names, rows).apply(rows)
 
 
-def clicked(attractions: np.ndarray) -> float:
+def clicked(attractions):
     """How often a slate with these attractions is clicked."""
     return 1 - float((1 - attractions).prod())
 
@@ -108,11 +106,11 @@ def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
     assert 1.2 * BY_CHANCE < rate < AT_BEST / 2
 
 
-def settings_of(tmp_path: Path, **more: object) -> Settings:
+def settings_of(tmp_path, **more):
     return Settings(demo=True, store=str(tmp_path / "demo.db"), name="cafe", seed=1, **more)
 
 
-def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_path: Path):
+def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_path):
     service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts", max_loss=0.1), given=())
     with service:
         launch = service.model("cafe").launch
@@ -132,7 +130,7 @@ def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_pat
         assert launch.trial.seq == seq
 
 
-def test_a_model_that_cannot_start_beside_the_list_goes_without(tmp_path: Path):
+def test_a_model_that_cannot_start_beside_the_list_goes_without(tmp_path):
     with a_service(tmp_path) as service:
         (note,) = start_beside_the_list(service, "shop", 0.05)
         assert note.startswith("the café's own list is not compared with: baseline: item 'cappuccino'")

@@ -3,9 +3,6 @@
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +18,10 @@ from firstclick.serve.model import slates as slates_module
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
-from firstclick.serve.model.slates import SlateAudit, audit_slates
+from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import ARCHIVED, LOST
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
-from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Malformed, Unknown
 from tests.support import seam
 from tests.support.made_log import N_FEATURES, K, made_items
@@ -36,25 +32,25 @@ IDS = [f"i{row}" for row in range(N)]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
+def service(place):
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(N), seed=5)
         yield service
 
 
-def drawn_again(store: Store, name: str = "shop") -> SlateAudit:
+def drawn_again(store, name="shop"):
     return audit_slates(store, next(stored for stored in store.models() if stored.name == name))
 
 
-def asked(draw: random.Random, *, features: bool = False) -> dict[str, Any]:
+def asked(draw, *, features=False):
     """A request with anything that a request may have."""
     some = draw.sample(IDS, draw.randint(1, N - 1))
-    choices: list[dict[str, Any]] = [
+    choices = [
         {},
         {},
         {},
@@ -76,7 +72,7 @@ def asked(draw: random.Random, *, features: bool = False) -> dict[str, Any]:
     return draw.choice(choices)
 
 
-def play(service: Service, steps: int, seed: int = 0, *, features: bool = False) -> None:
+def play(service, steps, seed=0, *, features=False):
     """Slates whose feedback comes late and in any order."""
     draw = random.Random(seed)
     waiting = []
@@ -87,7 +83,7 @@ def play(service: Service, steps: int, seed: int = 0, *, features: bool = False)
             service.feedback("shop", slate, draw.choice([None, *range(len(slate.items))]))
 
 
-def test_every_slate_is_drawn_again_through_all_that_can_happen(service: Service, place: str) -> None:
+def test_every_slate_is_drawn_again_through_all_that_can_happen(service, place):
     service.put_list("shop", "half", IDS[: N // 2])
     play(service, 80, 1, features=True)
     service.withdraw_items("shop", ["i1"])
@@ -114,7 +110,7 @@ def test_every_slate_is_drawn_again_through_all_that_can_happen(service: Service
 @pytest.mark.parametrize(
     "policy", policies(["cascade-mixed", "cascade-ts", "cascade-ucb1", "vac2-ucb", "ranked-lin-ts"])
 )
-def test_any_policy(place: str, policy: str) -> None:
+def test_any_policy(place, policy):
     with open_service(place) as service:
         service.create("shop", policy=policy, k=K, items=made_items(N), seed=5, explore=0.1)
         service.put_list("shop", "half", IDS[: N // 2])
@@ -124,7 +120,7 @@ def test_any_policy(place: str, policy: str) -> None:
         assert found.differing == found.other_build == 0
 
 
-def test_slates_made_ahead_are_drawn_from_when_they_were_made(service: Service) -> None:
+def test_slates_made_ahead_are_drawn_from_when_they_were_made(service):
     made = [service.recommend("shop") for _ in range(40)]
     assert len({slate.seq for slate in made}) == 1
     for slate in made[::3]:
@@ -133,9 +129,7 @@ def test_slates_made_ahead_are_drawn_from_when_they_were_made(service: Service) 
     assert drawn_again(service.store).equal == 28
 
 
-def test_an_imported_model_says_the_same_and_those_of_a_relearned_one_are_its_origins(
-    service: Service, tmp_path: Path
-) -> None:
+def test_an_imported_model_says_the_same_and_those_of_a_relearned_one_are_its_origins(service, tmp_path):
     service.put_list("shop", "half", IDS[: N // 2])
     play(service, 50)
     store = service.store
@@ -151,7 +145,7 @@ def test_an_imported_model_says_the_same_and_those_of_a_relearned_one_are_its_or
     assert found.by_origin == {"shop (cascade-lin-ts)": n}
 
 
-def test_a_fault_is_told_and_another_build_is_none(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_told_and_another_build_is_none(service, monkeypatch):
     service.put_list("shop", "half", IDS[: N // 2])
     play(service, 60)
     usual = drawn_again(service.store)
@@ -168,7 +162,7 @@ def test_a_fault_is_told_and_another_build_is_none(service: Service, monkeypatch
     assert (found.differing, found.other_build, found.told) == (0, wrong.differing, ())
 
 
-def test_a_start_of_another_build_is_in_the_log_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_of_another_build_is_in_the_log_once(place, monkeypatch):
     with open_service(place) as service:
         service.create("shop", policy="cascade-ts", k=2, items=made_items(5))
         assert seam.model(service, "shop").seq == 1, "the creation says which build made it"
@@ -193,7 +187,7 @@ def test_a_start_of_another_build_is_in_the_log_once(place: str, monkeypatch: py
         assert service.audit("shop").equal
 
 
-def test_a_slate_of_a_lost_history_is_not_evaluable(service: Service) -> None:
+def test_a_slate_of_a_lost_history_is_not_evaluable(service):
     service.feedback("shop", service.recommend("shop"), 0)
     slates = [service.recommend("shop"), service.recommend("shop")]
     service.feedback("shop", service.recommend("shop"), 1)
@@ -203,7 +197,7 @@ def test_a_slate_of_a_lost_history_is_not_evaluable(service: Service) -> None:
         connection.execute("DELETE FROM event WHERE seq > 1")
         connection.execute("UPDATE model SET head = 1")
     service.close()
-    with open_service(str(file.path)) as again:  # type: ignore[attr-defined]
+    with open_service(str(file.path)) as again:
         again.feedback("shop", again.recommend("shop"), 0)
         for slate in (*slates, later):
             again.feedback("shop", slate, 0)
@@ -212,7 +206,7 @@ def test_a_slate_of_a_lost_history_is_not_evaluable(service: Service) -> None:
     assert (found.equal, found.differing) == (1, 0)
 
 
-def test_too_many_candidates_are_told_at_once_and_in_the_log(place: str) -> None:
+def test_too_many_candidates_are_told_at_once_and_in_the_log(place):
     items = [Item(f"i{row}", "", "") for row in range(100_000)]
     with open_service(place) as service:
         service.create("shop", policy="cascade-ts", k=2, items=items)
@@ -229,7 +223,7 @@ def test_too_many_candidates_are_told_at_once_and_in_the_log(place: str) -> None
         assert (found.equal, found.not_evaluable) == (1, {TOO_MANY_CANDIDATES: 1})
 
 
-def test_tokens_of_earlier_versions_are_taken_and_count_as_not_evaluable(service: Service) -> None:
+def test_tokens_of_earlier_versions_are_taken_and_count_as_not_evaluable(service):
     slate = service.recommend("shop")
     token = service.keys.read(slate.token, 1, days=1)
     service.feedback("shop", service.keys.sign(token._replace(fields=b"")), 0)
@@ -241,7 +235,7 @@ def test_tokens_of_earlier_versions_are_taken_and_count_as_not_evaluable(service
 # -- lists
 
 
-def test_a_list_is_changed_removed_and_kept_over_a_restart(service: Service, place: str) -> None:
+def test_a_list_is_changed_removed_and_kept_over_a_restart(service, place):
     service.put_list("shop", "a", ["i1", "i2", "i3", "i1"])
     service.put_list("shop", "b", ["i4"])
     assert set(service.recommend("shop", candidates="a").items) == {"i1", "i2", "i3"}
@@ -266,10 +260,10 @@ def test_a_list_is_changed_removed_and_kept_over_a_restart(service: Service, pla
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+def lines(monkeypatch, capsys):
     """`lines("audit", "--store", place)`: what that command prints."""
 
-    def lines(*arguments: str) -> list[str]:
+    def lines(*arguments):
         monkeypatch.setattr(sys, "argv", ["firstclick", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -279,9 +273,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return lines
 
 
-def test_the_log_tells_the_request_in_ids(
-    service: Service, place: str, lines: Callable[..., list[str]]
-) -> None:
+def test_the_log_tells_the_request_in_ids(service, place, lines):
     service.put_list("shop", "half", IDS[: N // 2])
     service.set_explore("shop", 1.0)
     service.feedback(
@@ -303,7 +295,7 @@ def test_the_log_tells_the_request_in_ids(
     assert "exclude" not in second
 
 
-def test_audit_tells_of_slates(service: Service, place: str, lines: Callable[..., list[str]]) -> None:
+def test_audit_tells_of_slates(service, place, lines):
     for _ in range(3):
         service.feedback("shop", service.recommend("shop"), 0)
     token = service.keys.read(service.recommend("shop").token, 1, days=1)
@@ -316,7 +308,7 @@ def test_audit_tells_of_slates(service: Service, place: str, lines: Callable[...
     assert (found["equal"], found["differing"]) == (3, 0)
 
 
-def test_features_of_a_request_are_part_of_it(service: Service) -> None:
+def test_features_of_a_request_are_part_of_it(service):
     """With other features the same request would give another slate."""
     table = np.eye(N_FEATURES)[[0, 1, 2, 3, 1, 2]] * 3
     service.feedback("shop", service.recommend("shop", candidates=IDS[5::-1], features=table), 0)
@@ -329,7 +321,7 @@ def test_features_of_a_request_are_part_of_it(service: Service) -> None:
     assert drawn_again(service.store).equal == 1
 
 
-def test_a_store_that_is_read_only_is_audited(service: Service, place: str) -> None:
+def test_a_store_that_is_read_only_is_audited(service, place):
     play_steps = 5
     for _ in range(play_steps):
         service.feedback("shop", service.recommend("shop"), 0)
@@ -337,7 +329,7 @@ def test_a_store_that_is_read_only_is_audited(service: Service, place: str) -> N
         assert drawn_again(store).equal == play_steps
 
 
-def test_archived_slates_are_drawn_again_with_the_archive(service: Service, tmp_path: Path) -> None:
+def test_archived_slates_are_drawn_again_with_the_archive(service, tmp_path):
     service.put_list("shop", "half", IDS[: N // 2])
     play(service, 80)
     store = service.store

@@ -1,27 +1,24 @@
 """A model goes in block by block: others write in between, nobody sees a part of it, or a refused one."""
 
-from collections.abc import Callable
 from io import BytesIO
 from itertools import chain
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from firstclick.serve import Tuning
-from firstclick.serve.log.events import Created, Event, ItemsChanged, Kind, NewEvent, packed, unpacked
+from firstclick.serve.log.events import Created, ItemsChanged, Kind, NewEvent, packed, unpacked
 from firstclick.serve.log.model_file import model_file
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
-from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Conflict, Malformed
 from tests.support.made_log import Log
-from tests.support.old_stores import feedback, log_of
+from tests.support.stores import feedback, log_of
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log():
     return Log().eventful()
 
 
@@ -31,21 +28,21 @@ def small_pieces(store):
     store.tuning = Tuning(events_at_once=17, chunk_events=50)
 
 
-def file_of(events: list[Event], digest: str, size: int = 40) -> bytes:
+def file_of(events, digest, size=40):
     chunks = (events[start : start + size] for start in range(0, len(events), size))
     return b"".join(model_file("made", chunks, lambda: digest))
 
 
-def rows_in(store: Store, table: str) -> int:
+def rows_in(store, table):
     ((n,),) = store._database.rows(f"SELECT count(*) FROM {store.prefix}{table}")
     return int(n)
 
 
-def test_others_write_while_a_model_is_imported_and_do_not_see_it(store: Store, log: Log) -> None:
+def test_others_write_while_a_model_is_imported_and_do_not_see_it(store, log):
     shop = store.create("shop", [feedback(0)])
     seen = []
 
-    def progress(done: int, of: int) -> None:
+    def progress(done, of):
         store.append([(shop.id, feedback(done))])
         seen.append((done, [model.name for model in store.models()]))
 
@@ -60,11 +57,11 @@ def test_others_write_while_a_model_is_imported_and_do_not_see_it(store: Store, 
     assert rows_in(store, "unfinished") == 0
 
 
-def _same_nonce_later(events: list[Event]) -> list[Event]:
+def _same_nonce_later(events):
     return [*events[:200], events[200]._replace(nonce=events[3].nonce), *events[201:]]
 
 
-def _bad_items_later(events: list[Event]) -> list[Event]:
+def _bad_items_later(events):
     wrong = ItemsChanged(["new"], ["new"], [""], [None], [True], 2, bytes(16), [])
     return [
         *events[:200],
@@ -73,12 +70,12 @@ def _bad_items_later(events: list[Event]) -> list[Event]:
     ]
 
 
-def _too_many_in_a_slate(events: list[Event]) -> list[Event]:
+def _too_many_in_a_slate(events):
     created = msgspec.structs.replace(unpacked(events[0], Created), k=1000)
     return [events[0]._replace(payload=packed(created)), *events[1:]]
 
 
-def _other_clicks(events: list[Event]) -> list[Event]:
+def _other_clicks(events):
     return [*events[:200], events[200]._replace(payload=events[3].payload), *events[201:]]
 
 
@@ -91,9 +88,7 @@ def _other_clicks(events: list[Event]) -> list[Event]:
         (_other_clicks, "do not come to the digest that it was exported with"),
     ],
 )
-def test_a_file_that_is_refused_leaves_nothing(
-    store: Store, log: Log, change: Callable[[list[Event]], list[Event]], sentence: str
-) -> None:
+def test_a_file_that_is_refused_leaves_nothing(store, log, change, sentence):
     content = file_of(change(log.events), log.model.digest())
     with pytest.raises(Malformed, match=sentence):
         import_model(store, "copy", content)
@@ -105,8 +100,8 @@ def test_a_file_that_is_refused_leaves_nothing(
         assert import_model(store, "copy", content, relearn=True).head == 226
 
 
-def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, log: Log) -> None:
-    def progress(done: int, of: int) -> None:
+def test_a_name_that_is_taken_meanwhile_is_refused(store, log):
+    def progress(done, of):
         if done == of:
             store.create("copy", [feedback(0)])
 
@@ -116,7 +111,7 @@ def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, log: Log) -> No
     assert rows_in(store, "unfinished") == 0
 
 
-def test_an_export_is_the_log_and_an_import_of_it_the_model(store: Store, log: Log, tmp_path: Path) -> None:
+def test_an_export_is_the_log_and_an_import_of_it_the_model(store, log, tmp_path):
     stored = store.create("made", [NewEvent(*event[1:]) for event in log.events])
     path = tmp_path / "made.model"
     path.write_bytes(b"".join(export_model(store, stored)))

@@ -2,8 +2,6 @@
 origin's."""
 
 import time
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,7 +15,6 @@ from firstclick.serve.log.copies import creation_of, seen_by
 from firstclick.serve.log.events import (
     Correction,
     Created,
-    Event,
     Kind,
     NewEvent,
     packed,
@@ -28,16 +25,15 @@ from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import COPIES, fork
 from firstclick.serve.model.replay import recover
-from firstclick.serve.model.slates import SlateAudit, audit_slates
+from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
 from tests.support import seam
 from tests.support.forked_shop import FEATURES, IDS, K, Shop, assert_same, first_items
 from tests.support.made_log import Log
-from tests.support.old_stores import feedback, log_of
 from tests.support.policies import COMPILED, OTHERS
+from tests.support.stores import feedback, log_of
 
 OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 ABLE = [name for name, cls in OURS.items() if cls.learns_from_others and not cls.unit_features]
@@ -50,24 +46,24 @@ def service(tmp_path):
         yield service
 
 
-def stored_of(store: Store, name: str) -> StoredModel:
+def stored_of(store, name):
     return next(stored for stored in store.models() if stored.name == name)
 
 
-def drawn_again(store: Store, name: str) -> SlateAudit:
+def drawn_again(store, name):
     return audit_slates(store, stored_of(store, name))
 
 
-def n_feedback(store: Store, name: str) -> int:
+def n_feedback(store, name):
     return sum(event.kind == Kind.FEEDBACK for event in log_of(store, stored_of(store, name).id))
 
 
-def rows_in(store: Store, table: str) -> int:
+def rows_in(store, table):
     ((n,),) = store._database.rows(f"SELECT count(*) FROM {store.prefix}{table}")
     return int(n)
 
 
-def pairs() -> list[Any]:
+def pairs():
     """Origins and policies of forks: `make test` compiles three policies; others are plain Python, some of
     them for each thing that an origin may have and its fork not, or the other way round."""
     quick = {
@@ -89,9 +85,7 @@ def pairs() -> list[Any]:
 
 
 @pytest.mark.parametrize(("origin", "policy"), pairs())
-def test_a_fork_is_what_a_new_model_of_its_policy_would_be(
-    service: Service, origin: str, policy: str
-) -> None:
+def test_a_fork_is_what_a_new_model_of_its_policy_would_be(service, origin, policy):
     shop = Shop(service, origin).live()
     before = seam.model(service, "shop").digest()
     forked = service.fork("shop", policy, "shop2")
@@ -112,7 +106,7 @@ def test_a_fork_is_what_a_new_model_of_its_policy_would_be(
 
 
 @pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-mixed"])
-def test_a_shop_without_features(service: Service, policy: str) -> None:
+def test_a_shop_without_features(service, policy):
     shop = Shop(service, "cascade-ts", table=None).live()
     if policy == "cascade-mixed":
         assert_same(service.fork("shop", policy, "shop2"), shop.anew(policy))
@@ -124,7 +118,7 @@ def test_a_shop_without_features(service: Service, policy: str) -> None:
     assert not {"cascade-lin-ucb", "bubble-rank", "batch-rank"} & set(able)
 
 
-def test_a_catalog_of_columns(service: Service) -> None:
+def test_a_catalog_of_columns(service):
     """Encoded again from what people gave, so that no digit is lost in a scale that is undone."""
     items = [
         Item(item, features={"price": 3.1 + row * row / 7, "brand": "Acme" if row % 3 else "Bolt"})
@@ -147,13 +141,13 @@ def test_a_catalog_of_columns(service: Service) -> None:
     assert service.audit("shop2").equal
 
 
-def test_a_policy_that_sees_the_same_gets_the_same_bytes(service: Service) -> None:
+def test_a_policy_that_sees_the_same_gets_the_same_bytes(service):
     Shop(service, "cascade-lin-ts", table=FEATURES * np.pi).live()
     service.fork("shop", "cascade-lin-ts:sigma=2", "shop2")
     assert log_of(service.store, 2)[1:] == log_of(service.store, 1)[1:]
 
 
-def test_a_fork_of_a_fork_knows_whose_each_slate_is(service: Service) -> None:
+def test_a_fork_of_a_fork_knows_whose_each_slate_is(service):
     shop = Shop(service, "cascade-lin-ts").live()
     service.fork("shop", "cascade-mixed", "second")
     second = shop.called("second", "cascade-mixed")
@@ -182,9 +176,7 @@ def test_a_fork_of_a_fork_knows_whose_each_slate_is(service: Service) -> None:
 
 
 @pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts"])
-def test_a_shop_that_was_launched_with_a_list_a_floor_a_trial_and_time_outs(
-    service: Service, policy: str
-) -> None:
+def test_a_shop_that_was_launched_with_a_list_a_floor_a_trial_and_time_outs(service, policy):
     items = first_items()
     model = service.create("shop", policy="cascade-mixed", k=K, items=items, seed=5, no_click_after=60.0)
     service.set_baseline("shop", IDS[:5], 0.3)
@@ -211,8 +203,8 @@ def test_a_shop_that_was_launched_with_a_list_a_floor_a_trial_and_time_outs(
     found = drawn_again(service.store, "shop2")
     assert found._replace(seconds=0, name="shop", by_origin={}) == wanted._replace(seconds=0)
     again = recover(service.store, forked.stored)
-    assert (again.launch.trial, again.launch.baseline.items) == (None, tuple(IDS[:5]))  # type: ignore[union-attr]
-    assert again.launch.baseline.floor.report().pages == 0, "its own policy has shown none"  # type: ignore[union-attr]
+    assert (again.launch.trial, again.launch.baseline.items) == (None, tuple(IDS[:5]))
+    assert again.launch.baseline.floor.report().pages == 0, "its own policy has shown none"
     assert (again.no_click_after, again.reports.recommended) == (60.0, 0)
     corrects = policy == "cascade-ts"
     assert (forked.late_clicks, again.reports.corrected) == ((0, 4) if corrects else (4, 0))
@@ -224,7 +216,7 @@ def test_a_shop_that_was_launched_with_a_list_a_floor_a_trial_and_time_outs(
         assert again.engine.state.examined.sum() == _examined(events)
 
 
-def _examined(events: list[Event]) -> int:
+def _examined(events):
     """How many positions were examined in the end: up to the first click, or all."""
     said = {event.seq: read_feedback(event.payload) for event in events if event.kind == Kind.FEEDBACK}
     for event in events:
@@ -234,7 +226,7 @@ def _examined(events: list[Event]) -> int:
     return sum(len(one.rows) if one.click is None else one.click + 1 for one in said.values())
 
 
-def test_tokens_that_are_out_stay_with_the_old_model(service: Service) -> None:
+def test_tokens_that_are_out_stay_with_the_old_model(service):
     Shop(service, "cascade-lin-ts").play(3, 1)
     out = service.recommend("shop")
     service.fork("shop", "cascade-ts", "shop2")
@@ -245,7 +237,7 @@ def test_tokens_that_are_out_stay_with_the_old_model(service: Service) -> None:
     assert service.model("shop2").describe()["slates"] == 3
 
 
-def test_policies_that_cannot_learn_from_a_log_are_told_why(service: Service) -> None:
+def test_policies_that_cannot_learn_from_a_log_are_told_why(service):
     Shop(service, "cascade-ts").play(3, 1)
     for policy, told in (
         ("c3-ucb:context=2", "wants 2 numbers of context with each slate, and the slates have none"),
@@ -266,12 +258,12 @@ def test_policies_that_cannot_learn_from_a_log_are_told_why(service: Service) ->
     assert rows_in(service.store, "unfinished") == 0
 
 
-def test_every_kind_of_event_has_its_way_into_a_fork() -> None:
+def test_every_kind_of_event_has_its_way_into_a_fork():
     assert set(COPIES) == set(Kind)
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log():
     return Log().eventful()
 
 
@@ -282,11 +274,11 @@ def made(store, log):
     return store.create("made", [NewEvent(*event[1:]) for event in log.events])
 
 
-def test_others_write_while_a_model_is_forked_and_do_not_see_it(store: Store, made: StoredModel) -> None:
+def test_others_write_while_a_model_is_forked_and_do_not_see_it(store, made):
     shop = store.create("shop", [feedback(0)])
     seen = []
 
-    def progress(done: int, of: int) -> None:
+    def progress(done, of):
         store.append([(shop.id, feedback(done))])
         seen.append((done, of, [model.name for model in store.models()]))
 
@@ -303,8 +295,8 @@ def test_others_write_while_a_model_is_forked_and_do_not_see_it(store: Store, ma
     assert rows_in(store, "unfinished") == 0
 
 
-def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, made: StoredModel) -> None:
-    def progress(done: int, of: int) -> None:
+def test_a_name_that_is_taken_meanwhile_is_refused(store, made):
+    def progress(done, of):
         if done == of:
             store.create("copy", [feedback(0)])
 
@@ -314,7 +306,7 @@ def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, made: StoredMod
     assert rows_in(store, "unfinished") == 0
 
 
-def test_archived_events_are_part_of_a_fork(store: Store, made: StoredModel, tmp_path: Path) -> None:
+def test_archived_events_are_part_of_a_fork(store, made, tmp_path):
     wanted = state_of(store, fork(store, store, made, "whole", "cascade-ts").stored)
     archive(store, made, 215, tmp_path / "old", token_days=7.0)
     with pytest.raises(Conflict, match="events 2 to 214 of model 'made' are archived, and the whole log is"):
@@ -324,13 +316,13 @@ def test_archived_events_are_part_of_a_fork(store: Store, made: StoredModel, tmp
     assert state_of(store, forked.stored) == wanted
 
 
-def state_of(store: Store, stored: StoredModel) -> list[bytes]:
+def state_of(store, stored):
     return [array.tobytes() for array in recover(store, stored, use_snapshots=False).engine.state]
 
 
 def test_a_fork_whose_log_is_archived_needs_the_file_to_draw_copied_slates_again(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    service, tmp_path, monkeypatch
+):
     Shop(service, "cascade-lin-ts").play(20, 1)
     service.fork("shop", "cascade-ts", "shop2")
     store = service.store
@@ -346,7 +338,7 @@ def test_a_fork_whose_log_is_archived_needs_the_file_to_draw_copied_slates_again
         assert audit_slates(ArchivedLog(store, stored, files), stored).not_evaluable == {NOT_HERE: 20}
 
 
-def test_what_an_earlier_version_has_copied_has_no_known_origin(store: Store, service: Service) -> None:
+def test_what_an_earlier_version_has_copied_has_no_known_origin(store, service):
     Shop(service, "cascade-lin-ts").play(6, 1)
     events = log_of(service.store, 1)
     first = msgspec.structs.replace(unpacked(events[0], Created), copied=5)
@@ -359,7 +351,7 @@ def test_what_an_earlier_version_has_copied_has_no_known_origin(store: Store, se
     assert found.by_origin == {"copied (cascade-lin-ts)": 2}
 
 
-def test_a_file_that_is_learned_again_names_its_origin(service: Service) -> None:
+def test_a_file_that_is_learned_again_names_its_origin(service):
     Shop(service, "cascade-lin-ts").play(6, 1)
     store = service.store
     content = b"".join(export_model(store, stored_of(store, "shop")))
@@ -368,7 +360,7 @@ def test_a_file_that_is_learned_again_names_its_origin(service: Service) -> None
     assert audit_slates(store, again).by_origin == {"shop (cascade-lin-ts)": 6}
 
 
-def test_feedback_that_does_not_fit_the_new_policy_keeps_what_it_was(service: Service) -> None:
+def test_feedback_that_does_not_fit_the_new_policy_keeps_what_it_was(service):
     shop = Shop(service, "cascade-lin-ts")
     shop.play(2, 1)
     service.fork("shop", "cascade-ts", "shop2")

@@ -1,15 +1,13 @@
 """Items that change while slates with them are on people's screens: learned as shown, gone when withdrawn."""
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
-from firstclick.serve.service import ServedSlate, Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Malformed, Unknown
 from tests.support import seam
 from tests.support.made_log import N_FEATURES, N_ITEMS, K, made_items
@@ -18,12 +16,12 @@ NO_LIMITS = [f"i{row}" for row in range(N_ITEMS)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path
 
 
 @pytest.fixture
-def service(folder: Path) -> Iterator[Service]:
+def service(folder):
     with opened(folder, "shop") as service:
         yield service
         assert audit_served(service.store, service.model("shop")).equal
@@ -32,7 +30,7 @@ def service(folder: Path) -> Iterator[Service]:
         assert seam.model(again, "shop").digest() == digest
 
 
-def opened(folder: Path, name: str, policy: str = "cascade-lin-ts") -> Service:
+def opened(folder, name, policy="cascade-lin-ts"):
     service = open_service(str(folder / f"{name}.db"))
     items = made_items()
     if policy == "cascade-ts":
@@ -41,20 +39,20 @@ def opened(folder: Path, name: str, policy: str = "cascade-lin-ts") -> Service:
     return service
 
 
-def state(service: Service) -> list[np.ndarray]:
+def state(service):
     return [array.copy() for array in service.model("shop").engine.state]
 
 
-def other_features(item: str, seed: int = 77) -> Item:
+def other_features(item, seed=77):
     (found,) = (made for made in made_items(seed=seed) if made.id == item)
     return found
 
 
-def equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
+def equal(one, other):
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def shown_everywhere(service: Service, n: int = 200) -> set[str | int]:
+def shown_everywhere(service, n=200):
     return {
         item for number in range(n) for item in service.recommend("shop", request_id=f"see {number}").items
     }
@@ -72,7 +70,7 @@ def shown_everywhere(service: Service, n: int = 200) -> set[str | int]:
     ],
     ids=["withdrawn", "sold out", "many added", "renamed"],
 )
-def test_a_slate_is_learned_as_it_was_shown(service: Service, folder: Path, change) -> None:  # type: ignore[no-untyped-def]
+def test_a_slate_is_learned_as_it_was_shown(service, folder, change):
     """The same as in a service where the items changed after the feedback, bit for bit."""
     with opened(folder, "quiet") as quiet:
         for each in (service, quiet):
@@ -101,7 +99,7 @@ def test_a_slate_is_learned_as_it_was_shown(service: Service, folder: Path, chan
     ],
     ids=["edited", "put again otherwise", "edited thrice"],
 )
-def test_a_late_click_is_learned_with_the_features_of_now(folder: Path, policy: str, change) -> None:  # type: ignore[no-untyped-def]
+def test_a_late_click_is_learned_with_the_features_of_now(folder, policy, change):
     """The same as in a service that had them when the slate was shown, bit for bit; no row is new."""
     with opened(folder, "late", policy) as late, opened(folder, "early", policy) as early:
         shown = late.recommend("shop", request_id="a")
@@ -117,13 +115,13 @@ def test_a_late_click_is_learned_with_the_features_of_now(folder: Path, policy: 
             assert audit_served(each.store, each.model("shop")).equal
 
 
-def features(shown: ServedSlate) -> np.ndarray:
+def features(shown):
     (found,) = (item.features for item in made_items() if item.id == shown.items[0])
     assert found is not None
     return found
 
 
-def test_new_features_would_have_been_learned_otherwise(service: Service, folder: Path) -> None:
+def test_new_features_would_have_been_learned_otherwise(service, folder):
     """What the tests above would see if other features were looked up."""
     with opened(folder, "other") as other:
         first = service.recommend("shop", request_id="a").items[0]
@@ -135,7 +133,7 @@ def test_new_features_would_have_been_learned_otherwise(service: Service, folder
         assert not equal(state(service), state(other))
 
 
-def test_withdrawn_is_gone_at_once_and_its_slates_still_count(service: Service) -> None:
+def test_withdrawn_is_gone_at_once_and_its_slates_still_count(service):
     shown = [service.recommend("shop") for _ in range(20)]
     gone = shown[0].items[0]
     service.withdraw_items("shop", [gone])
@@ -147,7 +145,7 @@ def test_withdrawn_is_gone_at_once_and_its_slates_still_count(service: Service) 
     assert service.model("shop").click_stats.slates == 20
 
 
-def test_put_again_with_equal_features_goes_on_with_what_was_counted(folder: Path) -> None:
+def test_put_again_with_equal_features_goes_on_with_what_was_counted(folder):
     with opened(folder, "counted", "cascade-ts") as service:
         shown = service.recommend("shop")
         gone = shown.items[0]
@@ -163,9 +161,9 @@ def test_put_again_with_equal_features_goes_on_with_what_was_counted(folder: Pat
         assert audit_served(service.store, service.model("shop")).equal
 
 
-def test_another_number_of_features_is_another_model(service: Service) -> None:
+def test_another_number_of_features_is_another_model(service):
     before = service.recommend("shop", request_id="before")
-    wider = [item._replace(features=np.append(item.features, 0.5)) for item in made_items()]  # type: ignore[arg-type]
+    wider = [item._replace(features=np.append(item.features, 0.5)) for item in made_items()]
     with pytest.raises(Malformed, match="a model with other features is a new model"):
         service.put_items("shop", wider[:1])
     service.create("wider", policy="cascade-lin-ts", k=K, items=wider, seed=5)
@@ -177,7 +175,7 @@ def test_another_number_of_features_is_another_model(service: Service) -> None:
     assert service.feedback("wider", new.token, 0).status == "accepted"
 
 
-def test_fewer_items_than_places(service: Service) -> None:
+def test_fewer_items_than_places(service):
     before = service.recommend("shop")
     service.withdraw_items("shop", NO_LIMITS[2:])
     few = service.recommend("shop")
@@ -188,7 +186,7 @@ def test_fewer_items_than_places(service: Service) -> None:
     assert service.feedback("shop", before.token, K - 1).status == "accepted"
 
 
-def test_no_items_at_all(service: Service) -> None:
+def test_no_items_at_all(service):
     before = service.recommend("shop")
     service.withdraw_items("shop", NO_LIMITS)
     empty = service.recommend("shop")
@@ -202,7 +200,7 @@ def test_no_items_at_all(service: Service) -> None:
     assert service.feedback("shop", before.token, None).status == "duplicate"
 
 
-def test_a_slate_from_before_a_rollback_and_one_with_items_it_took_away(service: Service) -> None:
+def test_a_slate_from_before_a_rollback_and_one_with_items_it_took_away(service):
     old = service.recommend("shop")
     start = seam.model(service, "shop").seq
     service.put_items("shop", made_items(1, first=300))
@@ -217,10 +215,10 @@ def test_a_slate_from_before_a_rollback_and_one_with_items_it_took_away(service:
     assert catalog.items.index("i300") != catalog.row_of("i301")
 
 
-def test_everything_at_once(service: Service) -> None:
+def test_everything_at_once(service):
     """Hundreds of slates outstanding while items change in any order: all count, none is misread."""
     draw = random.Random(8)
-    outstanding: list[ServedSlate] = []
+    outstanding = []
     answered = 0
     for number in range(300):
         outstanding.append(service.recommend("shop"))
@@ -246,6 +244,6 @@ def test_everything_at_once(service: Service) -> None:
     assert service.model("shop").click_stats.slates == answered + len(outstanding)
 
 
-def test_the_items_of_these_tests_have_features_to_change() -> None:
-    assert not np.array_equal(other_features("i1").features, made_items()[1].features)  # type: ignore[arg-type]
-    assert len(other_features("i1").features) == N_FEATURES  # type: ignore[arg-type]
+def test_the_items_of_these_tests_have_features_to_change():
+    assert not np.array_equal(other_features("i1").features, made_items()[1].features)
+    assert len(other_features("i1").features) == N_FEATURES

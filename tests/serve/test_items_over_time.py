@@ -1,21 +1,17 @@
 """Items that are put, sold out, restocked, changed and rolled back: nothing is lost on the way."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Malformed
 from tests.support import seam
-from tests.support.serving import ITEMS, Site, a_site
+from tests.support.serving import ITEMS, a_site
 
 SHOP = "/v1/models/shop"
-TABLE: list[dict[str, Any]] = [
+TABLE = [
     {"brand": "Acme", "price": 9.5, "new": True},
     {"brand": "Bolt", "price": 30, "new": False},
     {"brand": "Acme", "price": "12,00", "new": False},
@@ -26,14 +22,14 @@ TABLE: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path) as site:
         yield site
         assert audit_served(site.service.store, site.service.model("shop")).equal
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[Service]:
+def table(tmp_path):
     """A model made of a table."""
     with open_service(str(tmp_path / "table.db")) as service:
         items = [Item(f"t{n}", f"name {n}", "odd" if n % 2 else "even", row) for n, row in enumerate(TABLE)]
@@ -42,18 +38,18 @@ def table(tmp_path: Path) -> Iterator[Service]:
         assert audit_served(service.store, service.model("shop")).equal
 
 
-def item(site: Site, id: str) -> dict[str, Any]:
+def item(site, id):
     (found,) = (one for one in site.ask("GET", f"{SHOP}/items").json()["items"] if str(one["id"]) == id)
     return dict(found)
 
 
-def ever_shown(service: Service, n: int = 60) -> set[Any]:
+def ever_shown(service, n=60):
     model = service.model("shop")
     return {item for number in range(n) for item in model.recommend(number).items}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_only_what_is_sent_changes_and_null_clears(site: Site, method: str) -> None:
+def test_only_what_is_sent_changes_and_null_clears(site, method):
     tea = {"id": "tea", "name": "Tea", "group": "leaves", "features": [0.0, 1.0], "available": True}
     assert item(site, "tea") == tea
     for body, changed in (
@@ -73,7 +69,7 @@ def test_only_what_is_sent_changes_and_null_clears(site: Site, method: str) -> N
         assert found == {word: value for word, value in tea.items() if word != "features"}
 
 
-def test_what_was_not_sent_is_merged_when_it_is_folded(site: Site) -> None:
+def test_what_was_not_sent_is_merged_when_it_is_folded(site):
     """Two processes: what one has not sent, the other may have changed meanwhile."""
     first, second = ({"name": "New"}, {"group": "cups"})
     bodies = [dict(id="tea", **body) for body in (first, second)]
@@ -82,11 +78,11 @@ def test_what_was_not_sent_is_merged_when_it_is_folded(site: Site) -> None:
     assert {word: item(site, "tea")[word] for word in ("name", "group")} == {"name": "New", "group": "cups"}
 
 
-def test_availability_outlives_puts_withdrawals_and_rollbacks(site: Site) -> None:
+def test_availability_outlives_puts_withdrawals_and_rollbacks(site):
     service = site.service
     off = site.ask("POST", f"{SHOP}/items:availability", {"off": ["tea", 7]})
     assert off.status_code == 200
-    every = [{"id": one.id, "name": one.name, "features": list(one.features)} for one in ITEMS]  # type: ignore[arg-type]
+    every = [{"id": one.id, "name": one.name, "features": list(one.features)} for one in ITEMS]
     for change in (
         lambda: site.ask("PUT", f"{SHOP}/items/tea", {"name": "Tea", "features": [0, 1]}),
         lambda: site.ask("POST", f"{SHOP}/items:bulk", {"put": every}),
@@ -105,7 +101,7 @@ def test_availability_outlives_puts_withdrawals_and_rollbacks(site: Site) -> Non
     assert ever_shown(service) == {"espresso", "tea", 7, "cake"}
 
 
-def test_a_rollback_takes_back_names_features_and_withdrawals_alone(table: Service) -> None:
+def test_a_rollback_takes_back_names_features_and_withdrawals_alone(table):
     model = table.model("shop")
     table.put_items("shop", [Item("t1", "other", "odd", {"price": 1})])
     table.withdraw_items("shop", ["t2"])
@@ -117,7 +113,7 @@ def test_a_rollback_takes_back_names_features_and_withdrawals_alone(table: Servi
     assert ever_shown(table) == {"t0", "t1", "t2", "t3", "t5"}
 
 
-def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> None:
+def test_features_by_column_name_and_what_is_not_named_stays(table):
     model = table.model("shop")
     catalog, encoder = model.catalog, model.catalog.encoder
     assert encoder is not None
@@ -142,10 +138,10 @@ def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> 
     )
     for wrong in ([1, 2], "Acme", 7):
         with pytest.raises(Malformed, match=r"must be an object by column name, or a list of 3 values"):
-            table.put_items("shop", [Item("t0", features=wrong)])  # type: ignore[arg-type]
+            table.put_items("shop", [Item("t0", features=wrong)])
 
 
-def test_a_request_names_columns_and_the_rest_is_that_of_the_item(table: Service) -> None:
+def test_a_request_names_columns_and_the_rest_is_that_of_the_item(table):
     shown = table.recommend("shop", k=2, candidates=["t3", "t5"], features=[{"price": 4}, ["Acme", 5, True]])
     model = table.model("shop")
     assert model.catalog.encoder is not None
@@ -160,7 +156,7 @@ def test_a_request_names_columns_and_the_rest_is_that_of_the_item(table: Service
 @pytest.mark.parametrize(
     "policy", ["cascade-mixed", pytest.param("cascade-lin-ucb", marks=pytest.mark.long), "cascade-ts"]
 )
-def test_an_item_keeps_its_row_and_its_counts_when_its_features_change(tmp_path: Path, policy: str) -> None:
+def test_an_item_keeps_its_row_and_its_counts_when_its_features_change(tmp_path, policy):
     place = str(tmp_path / "kept.db")
     with open_service(place) as service:
         items = [Item(f"t{n}", features=row) for n, row in enumerate(TABLE)]
@@ -187,7 +183,7 @@ def test_an_item_keeps_its_row_and_its_counts_when_its_features_change(tmp_path:
         assert seam.model(service, "shop").digest() == digest
 
 
-def test_a_snapshot_holds_what_changed_of_the_catalog_and_no_more(table: Service) -> None:
+def test_a_snapshot_holds_what_changed_of_the_catalog_and_no_more(table):
     """With it a restart reads the first event and those after it: not thirty nights of items."""
     model = table.model("shop")
     page, arrays = model.items.snapshot()
@@ -198,20 +194,20 @@ def test_a_snapshot_holds_what_changed_of_the_catalog_and_no_more(table: Service
     assert page["added"] == ["x"]
     assert arrays["catalog.changed"].tolist() == [1, 6]
     table.maintenance.snapshot(model)
-    reads: list[tuple[int, int]] = []
+    reads = []
     events = table.store.events
 
-    def noted(model: int, after: int, upto: Any = None, **more: Any) -> Any:
+    def noted(model, after, upto=None, **more):
         reads.append((after, upto))
         return events(model, after, upto, **more)
 
-    table.store.events = noted  # type: ignore[method-assign]
+    table.store.events = noted
     try:
         again = table.models._models.pop("shop")
         (stored,) = table.store.models()
         found = table.models.take_up(stored)
     finally:
-        table.store.events = events  # type: ignore[method-assign]
+        table.store.events = events
     assert found is not None
     assert found.digest() == again.digest()
     # The creation, and what came after the snapshot.

@@ -6,7 +6,6 @@ What must be there is kept in a plain dict beside the service, and compared afte
 import copy
 import random
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ import numpy as np
 from firstclick.catalog.item import Item
 from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.config import Settings
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.startup import Opened, open_for
+from firstclick.serve.service import open_service
+from firstclick.serve.startup import open_for
 from tests.support import seam
 
 K, N_ITEMS, NIGHTS = 4, 36, 30
@@ -42,13 +41,13 @@ class Shop:
     wares: dict[str, Ware] = field(default_factory=dict)
     past: dict[int, dict[str, Ware]] = field(default_factory=dict)
 
-    def change(self, item: str, **facts: Any) -> None:
+    def change(self, item, **facts):
         self.wares[item] = replace(self.wares[item], **facts)
 
-    def note(self, seq: int) -> None:
+    def note(self, seq):
         self.past[seq] = copy.deepcopy(self.wares)
 
-    def roll_back(self, seq: int) -> None:
+    def roll_back(self, seq):
         """All as it was then, but availability; what came later is withdrawn."""
         then = self.past[seq]
         self.wares = {
@@ -58,16 +57,16 @@ class Shop:
             for item, ware in self.wares.items()
         }
 
-    def shown(self) -> set[str]:
+    def shown(self):
         return {item for item, ware in self.wares.items() if ware.available and not ware.withdrawn}
 
 
-def price(draw: random.Random) -> str:
+def price(draw):
     """As a German spreadsheet writes it."""
     return f"{draw.uniform(1, 90):.2f} €".replace(".", ",")
 
 
-def first_wares(draw: random.Random) -> dict[str, Ware]:
+def first_wares(draw):
     wares = {}
     for row in range(N_ITEMS):
         values = {
@@ -82,7 +81,7 @@ def first_wares(draw: random.Random) -> dict[str, Ware]:
     return wares
 
 
-def write_file(path: Path, wares: dict[str, Ware], *, say_available: bool) -> None:
+def write_file(path, wares, *, say_available):
     """A table as people have them: byte order mark, semicolons, blanks, and columns of no use."""
     lines = ["\ufeffID;Name;Group;Available;Price;Brand;Organic;Released;EAN;Currency"]
     for item, ware in wares.items():
@@ -93,11 +92,11 @@ def write_file(path: Path, wares: dict[str, Ware], *, say_available: bool) -> No
     path.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
 
 
-def opened(url: str, catalog: Path | None) -> Opened:
+def opened(url, catalog):
     return open_for(Settings(store=url, catalog=catalog, policy="cascade-mixed", k=K, seed=3, name="shop"))
 
 
-def check(service: Service, shop: Shop, step: str, name: str = "shop") -> str:
+def check(service, shop, step, name="shop"):
     """Compare the model with what must be, and its log with what is served; the digest."""
     model = service.model(name)
     catalog, items = model.catalog, model.items
@@ -134,7 +133,7 @@ def check(service: Service, shop: Shop, step: str, name: str = "shop") -> str:
     return audit.digest
 
 
-def play(service: Service, times: int, draw: random.Random) -> None:
+def play(service, times, draw):
     """Some users, who click now and then."""
     for _ in range(times):
         shown = service.recommend("shop", at_most=1)
@@ -142,11 +141,11 @@ def play(service: Service, times: int, draw: random.Random) -> None:
         service.feedback("shop", shown, click if click < K else None)
 
 
-def put(service: Service, shop: Shop, items: list[Item]) -> int:
+def put(service, shop, items):
     """Put items, and write down what that must come to."""
     seq = service.put_items("shop", items)
     for item in items:
-        facts: dict[str, Any] = {"withdrawn": False}
+        facts = {"withdrawn": False}
         for word in ("name", "group", "available"):
             if (told := getattr(item, word)) is not NOT_GIVEN:
                 facts[word] = told
@@ -157,7 +156,7 @@ def put(service: Service, shop: Shop, items: list[Item]) -> int:
     return seq
 
 
-def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
+def test_the_whole_life_of_a_shop(store_url, tmp_path):
     draw, file = random.Random(7), tmp_path / "shop.csv"
     shop = Shop(first_wares(draw))
     write_file(file, shop.wares, say_available=True)

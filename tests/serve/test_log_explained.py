@@ -5,7 +5,6 @@ import random
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -16,7 +15,7 @@ from firstclick.serve.model.archive import archive
 from firstclick.serve.model.explained import NO_BEST_SLATE, ExplainedSlates
 from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import ARCHIVED, OTHER_ARM
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from tests.support import seam
 from tests.support.clock import Clock
 from tests.support.made_log import made_items
@@ -29,7 +28,7 @@ Answers = dict[str, tuple[bool, ...] | None]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
@@ -44,10 +43,10 @@ Log = Callable[..., tuple[list[dict[str, Any]], str]]
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str) -> Log:
+def log(monkeypatch, capsys, place):
     """`log("--last", "5")`: the lines that `firstclick log shop --explain --last 5` prints, and its notes."""
 
-    def log(*words: str, model: str = "shop") -> tuple[list[dict[str, Any]], str]:
+    def log(*words, model="shop"):
         monkeypatch.setattr(sys, "argv", ["firstclick", "log", model, "--store", place, "--explain", *words])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -58,11 +57,11 @@ def log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pla
     return log
 
 
-def play(service: Service, steps: int, seed: int = 0, **asked: Any) -> dict[str, tuple[bool, ...] | None]:
+def play(service, steps, seed=0, **asked):
     """Slates with any request whose feedback comes late and in any order; what each answer explained, by the
     nonce."""
     draw = random.Random(seed)
-    some: list[dict[str, Any]] = [
+    some = [
         {}, {}, {"candidates": draw.sample(IDS, 8)}, {"exclude": IDS[:9]}, {"at_most": 1, "k": 2},
         {"pinned": {1: "i5"}}, {"pinned": {0: "i3"}, "at_most": {"odd": 1}, "candidates": IDS[2:20]},
     ]  # fmt: skip
@@ -77,7 +76,7 @@ def play(service: Service, steps: int, seed: int = 0, **asked: Any) -> dict[str,
     return answers
 
 
-def as_answered(lines: list[dict[str, Any]], answers: Answers) -> bool:
+def as_answered(lines, answers):
     """Whether each line explains as the answer did at that time."""
     told = {line["nonce"]: line["without_exploring"] for line in lines if line["kind"] == "feedback"}
     return told == {
@@ -85,7 +84,7 @@ def as_answered(lines: list[dict[str, Any]], answers: Answers) -> bool:
     } and bool(told)
 
 
-def test_each_slate_is_explained_as_the_answer_was(service: Service, log: Log) -> None:
+def test_each_slate_is_explained_as_the_answer_was(service, log):
     answers = play(service, 60, 1)
     service.withdraw_items("shop", ["i1"])
     service.set_explore("shop", 0.3)
@@ -107,17 +106,15 @@ def test_each_slate_is_explained_as_the_answer_was(service: Service, log: Log) -
     assert "without_exploring" not in lines[0]
 
 
-def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(
-    service: Service, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(service, log, monkeypatch):
     answers = play(service, 50, 1)
     seam.model(service, "shop").snapshot()
     snapshot = seam.model(service, "shop").seq
     answers |= play(service, 50, 2)
-    asked: list[int] = []
-    right = service.model("shop").explained.__func__  # type: ignore[attr-defined]
+    asked = []
+    right = service.model("shop").explained.__func__
 
-    def counted(model: Any, *slate: Any) -> Any:
+    def counted(model, *slate):
         asked.append(model.seq)
         assert model.restored_from in (0, snapshot)
         return right(model, *slate)
@@ -134,9 +131,7 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(
         assert as_answered(lines, answers)
 
 
-def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(
-    service: Service, log: Log, tmp_path: Path
-) -> None:
+def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(service, log, tmp_path):
     answers = play(service, 40, 1)
     slate = service.recommend("shop")
     token = service.keys.read(slate.token, 1, days=1)
@@ -154,7 +149,7 @@ def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(
     assert as_answered(log("--archive", str(tmp_path / "old"), "--after", "2")[0][:-1], answers)
 
 
-def test_a_fork_is_explained_by_who_drew_its_slates(service: Service, log: Log) -> None:
+def test_a_fork_is_explained_by_who_drew_its_slates(service, log):
     answers = play(service, 40, 1)
     service.fork("shop", "cascade-lin-ts", "fork")
     service.feedback("fork", service.recommend("fork"), 0)
@@ -166,7 +161,7 @@ def test_a_fork_is_explained_by_who_drew_its_slates(service: Service, log: Log) 
     assert len(lines[-1]["without_exploring"]) == 3
 
 
-def test_a_policy_without_a_best_slate_has_no_answer(place: str, log: Log) -> None:
+def test_a_policy_without_a_best_slate_has_no_answer(place, log):
     with open_service(place) as service:
         service.create("shop", policy="random", k=2, items=made_items(6), seed=5)
         slate = service.recommend("shop", explain=True)
@@ -177,9 +172,7 @@ def test_a_policy_without_a_best_slate_has_no_answer(place: str, log: Log) -> No
     assert NO_BEST_SLATE in notes
 
 
-def test_only_feedback_is_explained(
-    service: Service, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_feedback_is_explained(service, place, monkeypatch, capsys):
     words = ["firstclick", "log", "shop", "--store", place, "--explain", "--kind", "created"]
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit):
@@ -187,9 +180,7 @@ def test_only_feedback_is_explained(
     assert "--explain is of feedback; leave --kind out, or say --kind feedback" in capsys.readouterr().err
 
 
-def test_a_trial_is_told_by_the_names_of_its_arms_in_lines_and_in_parquet(
-    service: Service, log: Log, tmp_path: Path
-) -> None:
+def test_a_trial_is_told_by_the_names_of_its_arms_in_lines_and_in_parquet(service, log, tmp_path):
     # The trial's key is random: with these shares some slates are the other model's, but for one run in 10^4.
     service.set_baseline("shop", LIST, 0.9)
     service.set_no_click_after("shop", 60)
@@ -239,7 +230,7 @@ def test_a_trial_is_told_by_the_names_of_its_arms_in_lines_and_in_parquet(
             assert json.loads(row["change"]).items() <= line.items()
 
 
-def test_pins_are_told_as_reasons_even_if_the_slate_cannot_be_drawn_again(place: str, log: Log) -> None:
+def test_pins_are_told_as_reasons_even_if_the_slate_cannot_be_drawn_again(place, log):
     items = made_items(20_000)
     with open_service(place) as service:
         service.create("shop", policy="cascade-ts", k=3, items=items, baseline=LIST, max_loss=0.001)
@@ -253,7 +244,7 @@ def test_pins_are_told_as_reasons_even_if_the_slate_cannot_be_drawn_again(place:
     assert line["without_exploring"] is None
 
 
-def test_the_walk_holds_little_and_both_visitors_see_the_same_slates(service: Service) -> None:
+def test_the_walk_holds_little_and_both_visitors_see_the_same_slates(service):
     play(service, 60, 1)
     stored = service.store.models()[0]
     explained, audited = ExplainedSlates(service.store, stored), audit_slates(service.store, stored)
@@ -262,14 +253,12 @@ def test_the_walk_holds_little_and_both_visitors_see_the_same_slates(service: Se
     assert explained.of(10**9) is None
 
 
-def test_a_list_that_is_removed_meanwhile_does_not_change_a_slate_that_was_decided(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_is_removed_meanwhile_does_not_change_a_slate_that_was_decided(service, monkeypatch):
     service.set_baseline("shop", LIST, 0.001)
     launch = service.model("shop").launch
     right, removing = launch.decide, threading.Thread(target=service.remove_baseline, args=("shop",))
 
-    def decide(*asked: Any, **more: Any) -> Any:
+    def decide(*asked, **more):
         decision = right(*asked, **more)
         removing.start()
         removing.join(0.3)

@@ -17,18 +17,18 @@ from tests.support.policies import policies
 POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 
-def restored(log: Log, content: bytes) -> Model:
+def restored(log, content):
     return Model.restored(1, "made", content, log.created)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_one_by_one_and_all_at_once_come_to_the_same(policy: str) -> None:
+def test_one_by_one_and_all_at_once_come_to_the_same(policy):
     log = Log(policy).eventful()
     assert log.model_at(len(log.events)).digest() == log.model.digest()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy: str) -> None:
+def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy):
     log = Log(policy).eventful()
     for seq in (1, 2, 41, 42, 43, 74, 75, 100, 176, 177, 178, 199, 200, len(log.events)):
         at, content = log.model_at(seq).snapshot()
@@ -39,7 +39,7 @@ def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy: str) -> 
         assert model.digest() == log.model.digest()
 
 
-def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_changed() -> None:
+def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_changed():
     log, plain = Log(), Log()
     log.put([Item("i4", "another name"), *made_items(1, first=50)])
     log.withdraw("i5")
@@ -49,7 +49,7 @@ def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_chang
         np.testing.assert_array_equal(mine, its)
 
 
-def test_equal_features_keep_the_row_and_what_was_counted() -> None:
+def test_equal_features_keep_the_row_and_what_was_counted():
     log = Log("cascade-ts")
     log.feedback([4, 5, 6], 1)
     log.withdraw("i5")
@@ -60,7 +60,7 @@ def test_equal_features_keep_the_row_and_what_was_counted() -> None:
     assert log.model.engine.state.hits[5] == 1
 
 
-def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -> None:
+def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice():
     log = Log("cascade-ts")
     log.feedback([0, 1, 2], 0)
     then = log.model_at(len(log.events))
@@ -80,7 +80,7 @@ def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -
     assert log.model.click_stats.slates == 3  # what happened has happened
 
 
-def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time() -> None:
+def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time():
     log = Log().eventful()
     payloads = [event.payload for event in log.events if event.kind == 1]
     many, one = (PolicyEngine("cascade-lin-ts", log.model.catalog, k=K) for _ in range(2))
@@ -94,7 +94,7 @@ def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time() -> None:
         np.testing.assert_array_equal(mine, its)
 
 
-def rows_of(*rows: int) -> bytes:
+def rows_of(*rows):
     return np.array(rows, "<u4").tobytes()
 
 
@@ -110,7 +110,7 @@ def rows_of(*rows: int) -> bytes:
         b"\x00",
     ],
 )
-def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learned(payload: bytes) -> None:
+def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learned(payload):
     log, plain = Log(), Log()
     good = feedback_payload(0, 0, rows_of(0, 1))
     assert fold(log.model.engine, [good, payload, good]).tolist() == [0, SKIPPED, 0]
@@ -119,7 +119,7 @@ def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learn
         np.testing.assert_array_equal(mine, its)
 
 
-def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it() -> None:
+def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it():
     log = Log()
     log.feedback([0, 1, 2], 1)
     log.feedback([0, 99], 1)
@@ -129,7 +129,7 @@ def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it() ->
     assert restored(log, log.model.snapshot()[1]).digest() == log.model.digest()
 
 
-def test_the_request_decides_the_slate() -> None:
+def test_the_request_decides_the_slate():
     log = Log().eventful()
     model = log.model
     assert model.recommend(5).items == log.model_at(model.seq).recommend(5).items
@@ -139,10 +139,10 @@ def test_the_request_decides_the_slate() -> None:
     assert model.recommend(0, k=1, candidates=[]).items == []
 
 
-def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an_event() -> None:
+def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an_event():
     log = Log().eventful()
     model = log.model
-    seen: set[int] = set()
+    seen = set()
     for event in range(6):
         for _ in range(40):
             number, ranked = model.next_slate()
@@ -159,14 +159,14 @@ def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an
             log.feedback(ranked.rows.tolist(), 0)
 
 
-def test_what_is_made_ahead_is_little_where_feedback_comes_after_every_slate() -> None:
+def test_what_is_made_ahead_is_little_where_feedback_comes_after_every_slate():
     log = Log()
     for _ in range(30):
         log.feedback(log.model.next_slate()[1].rows.tolist(), None)
     assert log.model._at_once == 1
 
 
-def test_a_slate_may_be_empty() -> None:
+def test_a_slate_may_be_empty():
     log = Log()
     log.withdraw(*(f"i{row}" for row in range(13)))
     assert log.model.recommend(0).items == []
@@ -175,7 +175,7 @@ def test_a_slate_may_be_empty() -> None:
     assert log.model.click_stats.slates == 1
 
 
-def test_scores_are_estimates_or_nothing() -> None:
+def test_scores_are_estimates_or_nothing():
     model = Log().eventful().model
     slate = model.recommend(0)
     means, _ = model.engine.estimates(slate.rows)
@@ -187,7 +187,7 @@ def test_scores_are_estimates_or_nothing() -> None:
     assert model.engine.estimates(best)[0].min() >= np.sort(model.engine.estimates(shown)[0])[-K]
 
 
-def test_any_damage_to_a_snapshot_is_noticed() -> None:
+def test_any_damage_to_a_snapshot_is_noticed():
     log = Log().eventful()
     _, content = log.model.snapshot()
     assert restored(log, content).digest() == log.model.digest()
@@ -202,7 +202,7 @@ def test_any_damage_to_a_snapshot_is_noticed() -> None:
             restored(log, content[:cut])
 
 
-def test_events_come_in_order_or_not_at_all() -> None:
+def test_events_come_in_order_or_not_at_all():
     log = Log().eventful()
     model = log.model_at(10)
     before = model.digest()

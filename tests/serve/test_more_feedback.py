@@ -2,9 +2,6 @@
 
 import json
 import struct
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -32,13 +29,13 @@ from firstclick.serve.log.events import (
 )
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Malformed
 from firstclick.wire.feedback import ClickReport
 from tests.support import seam
 from tests.support.made_log import K, made_items
 from tests.support.policies import OTHERS
-from tests.support.serving import ITEMS, Site, a_site
+from tests.support.serving import ITEMS, a_site
 
 # Its models are of policies that nothing else compiles.
 pytestmark = OTHERS
@@ -46,15 +43,15 @@ pytestmark = OTHERS
 ISSUED = 1_763_251_200_000
 
 
-def rows_of(*rows: int) -> bytes:
+def rows_of(*rows):
     return np.array(rows, "<u4").tobytes()
 
 
-def floats(*numbers: float) -> bytes:
+def floats(*numbers):
     return np.array(numbers, "<f8").tobytes()
 
 
-def made_model(policy: str, **settings: Any) -> Model:
+def made_model(policy, **settings):
     body = FirstItems.of(made_items())
     return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1))
 
@@ -66,7 +63,7 @@ def made_model(policy: str, **settings: Any) -> Model:
         ("context-lin-ts", {"context": 2}),
     ],
 )
-def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: str, settings: Any) -> None:
+def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy, settings):
     many, one = (made_model(policy, **settings).engine for _ in range(2))
     draw = np.random.default_rng(3)
     n_context, width = many.policy.n_context, many.catalog.arrays.features.shape[1]
@@ -101,13 +98,13 @@ def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: st
         np.testing.assert_array_equal(mine, its)
 
 
-def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feedback_that_cannot_be_is_passed_over(monkeypatch):
     live = made_model("context-lin-ts", context=2).engine
     rows, context, features = rows_of(0, 1, 2), floats(1, 2), floats(*range(12))
     good = full_payload([0, 2], 0, rows, examined=3, context=context, features=features)
     head, more = struct.Struct("<hq"), struct.Struct("<HhHH")
 
-    def changed(*, n: int = 3, told: int = 3, n_context: int = 2, columns: int = 4, marks: int = 5) -> bytes:
+    def changed(*, n=3, told=3, n_context=2, columns=4, marks=5):
         numbers = more.pack(n, told, n_context, columns)
         return head.pack(-3, 0) + numbers + bytes([marks]) + rows + context + features
 
@@ -141,7 +138,7 @@ def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     clicks = dict(zip(["good", *hostile], fold(live, [good, *hostile.values()]), strict=True))
     assert clicks == {"good": 0} | dict.fromkeys(hostile, SKIPPED)
 
-    def refuses_seven(self: ContextLinTS, context: Any) -> None:
+    def refuses_seven(self, context):
         if context[0] == 7:
             raise firstclick.InvalidInput("seven")
 
@@ -157,34 +154,29 @@ def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory):
     """The model 'shop' of a cascade, 'page' that takes several clicks, and 'users' with contexts."""
     with a_site(tmp_path_factory.mktemp("site")) as site:
-        items = [
-            {"id": item.id, "group": item.group, "features": item.features.tolist()}  # type: ignore[union-attr]
-            for item in ITEMS
-        ]
+        items = [{"id": item.id, "group": item.group, "features": item.features.tolist()} for item in ITEMS]
         for name, policy in (("page", "dcm-lin-ts"), ("users", "context-lin-ts:context=2")):
             body = {"name": name, "policy": policy, "k": 3, "items": items, "seed": 1}
             assert site.ask("POST", "/v1/models", body).status_code == 201
         yield site
 
 
-def recommend(site: Site, model: str, **asked: Any) -> dict[str, Any]:
+def recommend(site, model, **asked):
     answer = site.ask("POST", f"/v1/models/{model}/recommend", asked)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
-def feedback(site: Site, model: str, **said: Any) -> tuple[int, str]:
+def feedback(site, model, **said):
     answer = site.ask("POST", f"/v1/models/{model}/feedback", said)
     told = answer.json()
     return answer.status_code, told.get("status") or told["error"]["message"]
 
 
-def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
-    site: Site, tmp_path: Path
-) -> None:
+def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(site, tmp_path):
     token = recommend(site, "page")["token"]
     before = site.service.model("page").engine.state.observations[0]
     assert feedback(site, "page", token=token, clicks=[2, 0], examined=3) == (201, "accepted")
@@ -233,7 +225,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
         _same_after_recovery(service, name, tmp_path)
 
 
-def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
+def _same_after_recovery(service, name, folder):
     wanted = seam.model(service, name).digest()
     stored = next(stored for stored in service.store.models() if stored.name == name)
     seam.model(service, name).snapshot()
@@ -244,10 +236,10 @@ def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
         assert other.import_model(name, b"".join(service.export(name))).digest() == wanted
 
 
-def test_a_token_that_would_be_too_long_is_refused(site: Site) -> None:
+def test_a_token_that_would_be_too_long_is_refused(site):
     items = [Item(f"i{n}", features=np.full(90, n / 20)) for n in range(20)]
     site.service.create("wide", policy="cascade-lin-ts", k=20, items=items)
-    asked: dict[str, Any] = {"candidates": [item.id for item in items], "features": [[0.5] * 90] * 20}
+    asked = {"candidates": [item.id for item in items], "features": [[0.5] * 90] * 20}
     with pytest.raises(firstclick.FirstclickError, match="and 12288 is the most; ask for fewer items by k"):
         site.service.recommend("wide", **asked)
     token = site.service.recommend("wide", k=10, **asked).token
@@ -256,9 +248,7 @@ def test_a_token_that_would_be_too_long_is_refused(site: Site) -> None:
         site.service.create("wider", policy="context-lin-ts:context=257", k=2, items=ITEMS)
 
 
-def test_an_item_that_a_policy_has_no_room_for_does_not_reach_the_log(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_item_that_a_policy_has_no_room_for_does_not_reach_the_log(site, monkeypatch):
     model = site.service.model("shop")
     assert hasattr(model.engine.state, "precision")
     seq, whole = model.seq, type(model.engine.policy).initial_state
@@ -273,10 +263,10 @@ def test_an_item_that_a_policy_has_no_room_for_does_not_reach_the_log(
     assert model.seq == seq
 
 
-def test_clients_send_what_they_are_given() -> None:
-    sent: list[Any] = []
+def test_clients_send_what_they_are_given():
+    sent = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request):
         sent.append(json.loads(request.content))
         if "feedback:batch" in request.url.path:
             return httpx.Response(200, json={"results": [{"status": "accepted", "seq": 2}] * 3})
@@ -302,7 +292,7 @@ def test_clients_send_what_they_are_given() -> None:
     ]  # fmt: skip
 
 
-def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it() -> None:
+def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it():
     hashed = {module.name for module in with_imports({"firstclick.serve.model.model", CascadeTS.__module__})}
     wanted = {
         "serve.log.events", "serve.log.codec", "serve.model.click_stats", "serve.model.catalog_state",

@@ -3,8 +3,6 @@
 import json
 import logging
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,20 +18,19 @@ from firstclick.serve.model.click_stats import ClickStats
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import ENOUGH, HOUR, Reports
-from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.validation.duration import seconds_in
 from firstclick.wire.errors import Malformed, Unavailable
 from tests.support import seam
 from tests.support.clock import Clock
 from tests.support.made_log import K, made_items
-from tests.support.old_stores import log_of
+from tests.support.stores import log_of
 
 HALF_AN_HOUR = 1800.0
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
@@ -92,7 +89,7 @@ def test_the_event_is_that_of_the_slate_and_tells_when_it_was_given_up(service, 
     assert told["received"] == told["timed_out"]
 
 
-def test_no_time_was_given_up_where_a_field_only_looks_so() -> None:
+def test_no_time_was_given_up_where_a_field_only_looks_so():
     assert timed_out(with_time_out(b"", 1234)) == 1234
     # A field of a later version that happens to end with the same bytes.
     end = with_time_out(b"", 1234)
@@ -143,7 +140,7 @@ def test_feedback_comes_first(service, monkeypatch, clock):
 
 def test_batches_are_small(place, monkeypatch, clock):
     service = shop(place, clock, tuning=Tuning(background_threads=False, timeouts_at_once=4))
-    sizes: list[int] = []
+    sizes = []
     submit = service.writer.submit
     monkeypatch.setattr(
         service.writer, "submit", lambda events, done: (sizes.append(len(events)), submit(events, done))
@@ -158,7 +155,7 @@ def test_batches_are_small(place, monkeypatch, clock):
 def test_slates_wait_while_the_store_is_away(service, monkeypatch, clock):
     service.recommend("shop")
 
-    def away(*sent: Any) -> None:
+    def away(*sent):
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patch:
@@ -230,11 +227,11 @@ def test_the_time_is_in_the_log_and_can_be_changed(place, clock):
         assert again.audit("shop").equal
 
 
-def test_the_flag_sets_it_at_the_first_start_and_changes_it_later(tmp_path: Path) -> None:
+def test_the_flag_sets_it_at_the_first_start_and_changes_it_later(tmp_path):
     (tmp_path / "items.csv").write_text("id\na\nb\nc\n")
     given = {"catalog": str(tmp_path / "items.csv"), "store": str(tmp_path / "a.db"), "policy": "cascade-ts"}
 
-    def served(**more: str) -> tuple[float, list[str]]:
+    def served(**more):
         settings, origins = load_settings({**given, **more}, {})
         opened = open_for(settings, given=[name for name, origin in origins.items() if origin == "flag"])
         with opened.service as service:
@@ -254,12 +251,12 @@ def test_the_flag_sets_it_at_the_first_start_and_changes_it_later(tmp_path: Path
     ("text", "seconds"),
     [("90s", 90), ("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("1.5 h", 5400), ("1d", 86400), (" 45 ", 45)],
 )
-def test_durations_are_read(text: str, seconds: float) -> None:
+def test_durations_are_read(text, seconds):
     assert seconds_in(text, "older_than") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "30 min", "m30", "-5m", "5m!", "1e3", "nan", True, None, [1]])
-def test_what_is_no_duration_is_refused(text: Any) -> None:
+def test_what_is_no_duration_is_refused(text):
     with pytest.raises(
         InvalidInput, match="older_than must be a number of seconds, or a duration such as 90s"
     ):
@@ -267,14 +264,14 @@ def test_what_is_no_duration_is_refused(text: Any) -> None:
 
 
 @pytest.mark.parametrize("wait", [0.5, -1, "31d", float("inf")])
-def test_a_time_that_makes_no_sense_is_refused(service: Service, wait: Any) -> None:
+def test_a_time_that_makes_no_sense_is_refused(service, wait):
     with pytest.raises(Malformed, match="no_click_after must be"):
         service.set_no_click_after("shop", wait)
     with pytest.raises(InvalidInput, match=r"serve: --no-click-after must be"):
         load_settings({"no_click_after": str(wait)}, {})
 
 
-def test_nothing_to_set_is_refused(service: Service) -> None:
+def test_nothing_to_set_is_refused(service):
     with pytest.raises(Malformed, match="explore must be given, or no_click_after"):
         service.change_settings("shop")
 
@@ -282,7 +279,7 @@ def test_nothing_to_set_is_refused(service: Service) -> None:
 # Memory
 
 
-def test_open_slates_are_bounded_and_the_oldest_go_first() -> None:
+def test_open_slates_are_bounded_and_the_oldest_go_first():
     slates = OpenSlates(most=3)
     for n in range(5):
         slates.add(bytes([n]), n, b"", excess=0.5)
@@ -295,14 +292,14 @@ def test_open_slates_are_bounded_and_the_oldest_go_first() -> None:
     assert (len(slates), slates.excess) == (0, 0.0)
 
 
-def test_long_slates_count_by_their_bytes() -> None:
+def test_long_slates_count_by_their_bytes():
     slates = OpenSlates(most_bytes=10_000)
     for n in range(10):
         slates.add(bytes([n]), n, b"", features=bytes(3000))
     assert (len(slates), slates.lost) == (3, 7)
 
 
-def test_sums_of_many_excesses_end_at_zero() -> None:
+def test_sums_of_many_excesses_end_at_zero():
     slates, draw = OpenSlates(), np.random.default_rng(1)
     for n, excess in enumerate(draw.random(1000).tolist()):
         slates.add(n.to_bytes(2, "big"), n, b"", excess=excess)
@@ -349,7 +346,7 @@ def test_what_was_recommended_last_is_told_at_the_end(place, clock):
 def test_counts_survive_a_store_that_is_away(service, monkeypatch, clock):
     service.recommend("shop")
 
-    def away(*sent: Any) -> None:
+    def away(*sent):
         raise Unavailable("the disk is full")
 
     with monkeypatch.context() as patch:
@@ -405,7 +402,7 @@ def test_reports_are_part_of_snapshots_and_digests(service, clock):
     assert again.digest() != model.digest()
 
 
-def test_processes_that_are_gone_are_forgotten() -> None:
+def test_processes_that_are_gone_are_forgotten():
     reports = Reports()
     for n in range(100):
         reports.add(1e9 + 60 * n, Recommended(f"p{n}", 0.0, {0: 1}))
@@ -418,13 +415,13 @@ def test_processes_that_are_gone_are_forgotten() -> None:
 # Warnings
 
 
-def stats_of(clicks: list[int], at: float) -> ClickStats:
+def stats_of(clicks, at):
     stats = ClickStats()
     stats.add(np.full(len(clicks), at), np.array(clicks))
     return stats
 
 
-def test_the_share_of_slates_that_nobody_reports_is_known_after_some_hours() -> None:
+def test_the_share_of_slates_that_nobody_reports_is_known_after_some_hours():
     reports, begin = Reports(), 500_000 * HOUR
     stats = stats_of([-1] * 300 + [0] * 100, begin + 1.5 * HOUR)
     for hours in (0.5, 1.5, 2.5):
@@ -435,7 +432,7 @@ def test_the_share_of_slates_that_nobody_reports_is_known_after_some_hours() -> 
     assert reports.unreported(stats, begin + 60 * HOUR) is None, "long ago"
 
 
-def test_a_model_that_hears_of_clicks_alone_is_warned_of() -> None:
+def test_a_model_that_hears_of_clicks_alone_is_warned_of():
     reports, begin = Reports(), 500_000 * HOUR
     few = stats_of([0] * 100, begin + 1.5 * HOUR)
     for hours in (0.5, 1.5):
@@ -451,9 +448,7 @@ def test_a_model_that_hears_of_clicks_alone_is_warned_of() -> None:
     assert Reports().warnings(stats_of([0] * 180 + [-1] * 20, begin), begin) == []
 
 
-def test_the_warning_is_told_everywhere_and_logged_once(
-    service: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_warning_is_told_everywhere_and_logged_once(service, caplog):
     tokens = [service.recommend("shop").token for _ in range(ENOUGH)]
     service.feedback_batch("shop", [(token, 0) for token in tokens])
     with caplog.at_level(logging.WARNING, "firstclick.serve"):

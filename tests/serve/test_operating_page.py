@@ -12,9 +12,8 @@ import pytest
 import firstclick
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server as HttpServer
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from tests.support import seam
-from tests.support.old_stores import Server
 from tests.support.serving import ITEMS
 
 # Real servers: minutes, not seconds.
@@ -24,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service" / "operate.md").read_text(encoding="utf-8")
 
 
-def commands(heading: str) -> list[str]:
+def commands(heading):
     """The blocks of commands under a heading."""
     section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     (text,) = (part for part in section if part.startswith(f"{heading}\n"))
@@ -34,7 +33,7 @@ def commands(heading: str) -> list[str]:
 class Shell:
     """A shell in a folder, where `firstclick` is this version."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         programs = folder.parent / "programs"
         programs.mkdir()
@@ -46,7 +45,7 @@ class Shell:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(source)
         }  # fmt: skip
 
-    def run(self, script: str, **environment: str) -> str:
+    def run(self, script, **environment):
         done = subprocess.run(
             ["sh", "-e", "-c", script], cwd=self.folder, env=self.environment | environment, text=True,
             capture_output=True,
@@ -56,30 +55,30 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()
     return Shell(folder)
 
 
-def answer(service: Service, slates: int) -> None:
+def answer(service, slates):
     for _ in range(slates):
         service.feedback("shop", service.recommend("shop").token, click=1)
 
 
-def create(service: Service) -> None:
+def create(service):
     service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=1)
 
 
-def estimates(service: Service) -> list[object]:
+def estimates(service):
     return [service.recommend("shop", k=1, candidates=[item.id]).scores for item in ITEMS]
 
 
-def digests(printed: str) -> list[str]:
+def digests(printed):
     return re.findall(r"SHA-256 ([0-9a-f]{64})", printed)
 
 
-def test_back_up_break_restore_go_on(shell: Shell) -> None:
+def test_back_up_break_restore_go_on(shell):
     store = shell.folder / "shop.db"
     (back_up,) = commands("Backup")
     (restore,) = commands("Restore")
@@ -122,7 +121,7 @@ def test_upgrade(shell):
     assert "DIFFERS" not in printed
 
 
-def test_delete_on_a_running_server_and_without_one(shell: Shell) -> None:
+def test_delete_on_a_running_server_and_without_one(shell):
     over_http, without = commands("Delete a model")
     store = shell.folder / "shop.db"
     with open_service(str(store), poll_seconds=0.05) as service:
@@ -146,7 +145,7 @@ def test_delete_on_a_running_server_and_without_one(shell: Shell) -> None:
         assert service.names() == []
 
 
-def test_a_model_is_exported_imported_archived_and_forked(shell: Shell) -> None:
+def test_a_model_is_exported_imported_archived_and_forked(shell):
     store = shell.folder / "shop.db"
     (move,) = commands("Export and import one model")
     (put_away,) = commands("Archive a long log")
@@ -172,7 +171,7 @@ def test_a_model_is_exported_imported_archived_and_forked(shell: Shell) -> None:
     assert digests(audited)[-1] == digest
 
 
-def test_roll_back_on_a_running_server(shell: Shell) -> None:
+def test_roll_back_on_a_running_server(shell):
     if not shutil.which("curl"):
         pytest.skip("the page's command needs curl")
     (script,) = commands("Roll back")
@@ -191,7 +190,7 @@ def test_roll_back_on_a_running_server(shell: Shell) -> None:
         assert estimates(service) == learned, "forward again, as the page says"
 
 
-def test_postgresql_is_dumped_restored_and_audited(shell: Shell, postgresql: Server) -> None:
+def test_postgresql_is_dumped_restored_and_audited(shell, postgresql):
     (script,) = commands("PostgreSQL: back up and restore")
     pgserver = pytest.importorskip("pgserver")
     programs = Path(pgserver.__file__).parent / "pginstall" / "bin"

@@ -1,14 +1,13 @@
 """Slates and feedback are ready apart, for reasons that are true."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstclick.wire.errors import REASONS, StoreBroken, Unavailable
 from tests.support import seam
 from tests.support.clock import Clock
-from tests.support.serving import Site, a_site
+from tests.support.serving import a_site
 
 FOR_SLATES, FOR_FEEDBACK = "/health/ready/recommend", "/health/ready/feedback"
 
@@ -24,29 +23,29 @@ def site(tmp_path, clock):
         yield site
 
 
-def told(site: Site, path: str) -> tuple[int, str]:
+def told(site, path):
     answer = site.ask("GET", path)
     return answer.status_code, answer.json().get("error", {}).get("reason", "")
 
 
-def send_feedback(site: Site) -> int:
+def send_feedback(site):
     token = site.recommend()["token"]
     return site.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0}).status_code
 
 
-def fail(patch: pytest.MonkeyPatch, site: Site, name: str, error: Exception) -> None:
-    def failing(*arguments: Any) -> None:
+def fail(patch, site, name, error):
+    def failing(*arguments):
         raise error
 
     patch.setattr(site.service.store, name, failing)
 
 
-def test_both_are_ready(site: Site) -> None:
+def test_both_are_ready(site):
     assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (200, "")
     assert site.ask("GET", FOR_FEEDBACK).json() == {"status": "ready", "age": 0.0}
 
 
-def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site: Site) -> None:
+def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site):
     with pytest.MonkeyPatch.context() as patch:
         fail(patch, site, "append", Unavailable("the disk is full", reason="full-disk"))
         assert send_feedback(site) == 503
@@ -103,24 +102,24 @@ def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
     assert told(site, FOR_FEEDBACK) == (503, "no-database")
 
 
-def test_a_model_behind_its_log_is_not_ready_for_slates(site: Site) -> None:
+def test_a_model_behind_its_log_is_not_ready_for_slates(site):
     site.service.maintenance._behind_since["shop"] = site.service.clock.monotonic() - 60.0
     assert told(site, FOR_SLATES) == (503, "behind")
     assert told(site, FOR_FEEDBACK) == (200, ""), "feedback is kept whatever was learned"
 
 
-def test_a_model_that_is_loaded_again_takes_no_feedback(site: Site) -> None:
+def test_a_model_that_is_loaded_again_takes_no_feedback(site):
     site.service.model("shop").set_back = "the store was set back"
     assert told(site, FOR_FEEDBACK) == (503, "set-back")
     assert told(site, FOR_SLATES) == (200, "")
 
 
-def test_a_store_that_is_broken_ends_both(site: Site) -> None:
+def test_a_store_that_is_broken_ends_both(site):
     site.service.writer.broken = StoreBroken("an fsync failed")
     assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (503, "broken")
 
 
-def test_one_model_that_cannot_be_served_takes_no_other_down(site: Site) -> None:
+def test_one_model_that_cannot_be_served_takes_no_other_down(site):
     service = site.service
     service.models.broken["bar"] = "its log is damaged"
     for path in (FOR_SLATES, FOR_FEEDBACK):
@@ -129,7 +128,7 @@ def test_one_model_that_cannot_be_served_takes_no_other_down(site: Site) -> None
     assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (503, "not-served")
 
 
-def test_the_docs_explain_each_reason() -> None:
+def test_the_docs_explain_each_reason():
     page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     for reason, meaning in REASONS.items():
         assert f"| `{reason}` |" in page, meaning

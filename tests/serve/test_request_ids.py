@@ -1,13 +1,10 @@
 """A request that is sent again gets the same slate."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from firstclick.serve import request_table
 from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 from tests.support.clock import Clock
@@ -15,13 +12,13 @@ from tests.support.made_log import K, made_items
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         yield service
 
 
-def test_the_same_slate_and_token_whatever_was_learned_in_between(service: Service) -> None:
+def test_the_same_slate_and_token_whatever_was_learned_in_between(service):
     first = service.recommend("shop", request_id="visit 1", exclude=["i3"])
     for _ in range(30):
         service.feedback("shop", service.recommend("shop"), 0)
@@ -32,7 +29,7 @@ def test_the_same_slate_and_token_whatever_was_learned_in_between(service: Servi
     assert service.recommended["shop"] == 31, "a slate that is asked for again is one slate"
 
 
-def test_generators_are_read_once(service: Service) -> None:
+def test_generators_are_read_once(service):
     ids = [f"i{n}" for n in range(10)]
     slate = service.recommend("shop", request_id="1", exclude=(item for item in ids))
     assert set(slate.items) == {"i10", "i11", "i12"}
@@ -40,21 +37,21 @@ def test_generators_are_read_once(service: Service) -> None:
     assert set(slate.items) == {"i0", "i1"}
 
 
-def test_nothing_is_kept_of_a_deleted_model(service: Service) -> None:
+def test_nothing_is_kept_of_a_deleted_model(service):
     service.recommend("shop", request_id="1")
     assert service._requests._known
     service.delete("shop")
     assert not service._requests._known
 
 
-def test_ids_belong_to_a_model(service: Service) -> None:
+def test_ids_belong_to_a_model(service):
     service.create(
         "bakery", policy="cascade-ts", k=2, items=[i._replace(features=None) for i in made_items()]
     )
     assert service.recommend("shop", request_id="1") != service.recommend("bakery", request_id="1", k=1)
 
 
-def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_path: Path) -> None:
+def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_path):
     place = str(tmp_path / "shop.db")
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)

@@ -1,14 +1,11 @@
 """A server that starts again with its file: what the file says anew is put, and nothing else changes."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
-from firstclick.serve.startup import Opened, open_for
+from firstclick.serve.startup import open_for
 from tests.support import seam
 
 CSV = """sku;title;brand;price;available
@@ -21,18 +18,18 @@ c1;Scarf;Crux;7,00;yes
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     path = tmp_path / "products.csv"
     path.write_text(CSV)
     return path
 
 
-def start(path: Path, *given: str, **settings: Any) -> Opened:
+def start(path, *given, **settings):
     store = str(path.with_name("shop.db"))
     return open_for(Settings(store=store, catalog=path, k=2, **settings), given=given)
 
 
-def test_a_file_that_stayed_as_it_was_undoes_nothing(path: Path) -> None:
+def test_a_file_that_stayed_as_it_was_undoes_nothing(path):
     with start(path).service as service:
         service.put_items("default", [Item("a1", "Crimson shoe", features={"price": 8})])
         service.set_available("default", off=["a2"], on=["b2"])
@@ -48,7 +45,7 @@ def test_a_file_that_stayed_as_it_was_undoes_nothing(path: Path) -> None:
             service.maintenance.snapshot(model)
 
 
-def test_what_the_file_says_anew_is_put_and_what_it_says_again_is_not(path: Path) -> None:
+def test_what_the_file_says_anew_is_put_and_what_it_says_again_is_not(path):
     with start(path).service as service:
         service.put_items("default", [Item("a1", features={"price": 8}), Item("c1", features={"price": 1})])
         service.set_available("default", off=["a1", "c1"])
@@ -71,14 +68,14 @@ def test_what_the_file_says_anew_is_put_and_what_it_says_again_is_not(path: Path
         )
 
 
-def test_a_file_of_other_ids_is_refused(path: Path) -> None:
+def test_a_file_of_other_ids_is_refused(path):
     start(path).service.close()
     path.write_text("item_id;sku;brand\n" + "".join(f"{n};s{n};Acme\n" for n in range(4)))
     with pytest.raises(InvalidInput, match=r"no item of products.csv is in .* say --id COLUMN"):
         start(path)
 
 
-def test_options_that_come_too_late_are_told(path: Path) -> None:
+def test_options_that_come_too_late_are_told(path):
     start(path).service.close()
     opened = start(path, "ignore", ignore=("brand",))
     opened.service.close()

@@ -3,17 +3,15 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from firstclick.catalog.item import Item
 from firstclick.errors import FirstclickError
-from firstclick.online.baseline import Baseline, Choice
+from firstclick.online.baseline import Choice
 from firstclick.online.floor import Floor
 from firstclick.serve.config import Settings
 from firstclick.serve.log.drawn import read_drawn
@@ -23,9 +21,8 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
-from firstclick.serve.store.store import StoredModel
 from firstclick.wire.errors import Unknown
 from tests.support import seam
 from tests.support.launching import LIST, a_shop, answered, drawn_of, slates_of
@@ -34,16 +31,16 @@ from tests.support.serving import a_site
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Service]:
+def shop(tmp_path):
     with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
         yield service
 
 
-def stored(service: Service, name: str = "shop") -> StoredModel:
+def stored(service, name="shop"):
     return next(one for one in service.store.models() if one.name == name)
 
 
-def test_the_first_pages_are_the_list_but_for_the_share_that_may_be_lost(shop: Service) -> None:
+def test_the_first_pages_are_the_list_but_for_the_share_that_may_be_lost(shop):
     slates = [shop.recommend("shop") for _ in range(300)]
     kinds = Counter(slate.reasons for slate in slates)
     assert set(kinds) == {("floor",) * K, ("policy",) * K}
@@ -51,7 +48,7 @@ def test_the_first_pages_are_the_list_but_for_the_share_that_may_be_lost(shop: S
     assert all(slate.items == LIST[:K] for slate in slates if slate.reasons[0] == "floor")
 
 
-def test_a_list_leaves_out_what_the_request_does_not_allow(shop: Service) -> None:
+def test_a_list_leaves_out_what_the_request_does_not_allow(shop):
     shop.set_baseline("shop", LIST, 0.0001)
     ask = lambda **more: shop.recommend("shop", **more)  # noqa: E731
     assert ask(exclude=["i2"]).items == ["i7", "i9", "i4"]
@@ -69,7 +66,7 @@ def test_a_list_leaves_out_what_the_request_does_not_allow(shop: Service) -> Non
     assert (facts["shown"], len(facts["items"])) == (2, 4)
 
 
-def test_the_floor_counts_what_the_log_says(shop: Service) -> None:
+def test_the_floor_counts_what_the_log_says(shop):
     """Beside a floor that is told of each page, as its own words have it."""
     told, rng = Floor(0.4), np.random.default_rng(3)
     shop.set_baseline("shop", LIST, 0.4)
@@ -93,7 +90,7 @@ def test_the_floor_counts_what_the_log_says(shop: Service) -> None:
     }  # fmt: skip
 
 
-def with_room(service: Service) -> Baseline:
+def with_room(service):
     """The list, when clicks on slates of the policy have made room for some more."""
     service.set_baseline("shop", LIST, 0.3)
     baseline = service.model("shop").launch.baseline
@@ -104,7 +101,7 @@ def with_room(service: Service) -> Baseline:
     return baseline
 
 
-def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
+def test_slates_that_are_out_count_as_no_click(shop):
     """By hand: what is left of the room, as each slate takes its part of it and as they come back."""
     baseline = with_room(shop)
     room, shares, out = baseline.floor.report().room, [], 0.0
@@ -112,7 +109,7 @@ def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
     for _ in range(40):
         slate = shop.recommend("shop")
         drawn = shop.keys.read(slate.token, shop.model("shop").id, days=1)
-        chosen = read_drawn(drawn.fields).chosen  # type: ignore[union-attr]
+        chosen = read_drawn(drawn.fields).chosen
         assert chosen is not None
         assert chosen.share == pytest.approx(min(0.3 + max(room - out, 0.0), 1.0))
         out += max(chosen.share - 0.3, 0.0)
@@ -131,19 +128,19 @@ def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
     assert left.at_least >= 0.7 - 1e-12
 
 
-def test_threads_share_the_room_of_a_floor(shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_room_of_a_floor(shop, monkeypatch):
     model = shop.model("shop")
     room = with_room(shop).floor.report().room
     decide = Launch.decide
 
-    def slowly(*given: Any, **more: Any) -> Any:
+    def slowly(*given, **more):
         found = decide(*given, **more)
         time.sleep(0.001)
         return found
 
     monkeypatch.setattr(Launch, "decide", slowly)
 
-    def ask() -> None:
+    def ask():
         for _ in range(20):
             shop.recommend("shop")
 
@@ -155,7 +152,7 @@ def test_threads_share_the_room_of_a_floor(shop: Service, monkeypatch: pytest.Mo
     assert model.open.excess <= room + 1e-9
 
 
-def shares_out(service: Service, pages: int) -> list[float]:
+def shares_out(service, pages):
     """The shares of some slates that stay out."""
     found = []
     for _ in range(pages):
@@ -167,7 +164,7 @@ def shares_out(service: Service, pages: int) -> list[float]:
     return found
 
 
-def test_processes_share_the_room_once_they_know_of_each_other(postgresql_url: str) -> None:
+def test_processes_share_the_room_once_they_know_of_each_other(postgresql_url):
     with ExitStack() as opened:
         one = opened.enter_context(a_shop(postgresql_url, baseline=LIST))
         others = [opened.enter_context(open_service(postgresql_url)) for _ in range(2)]
@@ -196,8 +193,8 @@ def test_processes_share_the_room_once_they_know_of_each_other(postgresql_url: s
 
 
 def test_another_list_starts_the_floor_anew_and_late_slates_of_the_old_one_do_not_count(
-    shop: Service,
-) -> None:
+    shop,
+):
     launch = shop.model("shop").launch
     late = shop.recommend("shop")
     for _ in range(20):
@@ -217,7 +214,7 @@ def test_another_list_starts_the_floor_anew_and_late_slates_of_the_old_one_do_no
         shop.remove_baseline("shop")
 
 
-def a_life(service: Service, seed: int = 0, pages: int = 60) -> None:
+def a_life(service, seed=0, pages=60):
     """Slates of all kinds, lists that change, and a rollback."""
     rng = np.random.default_rng(seed)
     for page in range(pages):
@@ -230,11 +227,11 @@ def a_life(service: Service, seed: int = 0, pages: int = 60) -> None:
             service.roll_back("shop", 20)
         if page == 45:
             service.set_baseline("shop", ["i1", *LIST], 0.3)
-        asked: dict[str, Any] = [{}, {"k": 2}, {"exclude": ["i2"]}, {"pinned": {1: "i5"}}][page % 4]
+        asked = [{}, {"k": 2}, {"exclude": ["i2"]}, {"pinned": {1: "i5"}}][page % 4]
         answered(service, None if rng.random() < 0.6 else 0, **asked)
 
 
-def test_events_one_by_one_in_pieces_and_in_one_go_give_the_same_bits(shop: Service) -> None:
+def test_events_one_by_one_in_pieces_and_in_one_go_give_the_same_bits(shop):
     a_life(shop)
     model, one = shop.model("shop"), stored(shop)
     by_one = recover(shop.store, one._replace(head=1), use_snapshots=False)
@@ -251,11 +248,11 @@ def test_events_one_by_one_in_pieces_and_in_one_go_give_the_same_bits(shop: Serv
     assert audit_stored(shop.store, one).equal
     found = audit_slates(shop.store, one)
     assert (found.equal, found.told) == (60, ()), found
-    chosen = Counter(drawn_of(event).chosen.choice for event in slates_of(shop))  # type: ignore[union-attr]
+    chosen = Counter(drawn_of(event).chosen.choice for event in slates_of(shop))
     assert set(chosen) == {Choice.POLICY, Choice.FLOOR}
 
 
-def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restart(tmp_path: Path) -> None:
+def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restart(tmp_path):
     with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
         a_life(service)
         seam.model(service, "shop").snapshot()
@@ -278,7 +275,7 @@ def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restar
 # HTTP
 
 
-def test_a_list_over_http(tmp_path: Path) -> None:
+def test_a_list_over_http(tmp_path):
     with a_site(tmp_path) as site:
         path = "/v1/models/shop/baseline"
         answer = site.ask("GET", path)
@@ -315,14 +312,14 @@ CATALOG = "id,name\n" + "".join(f"i{row},Item {row}\n" for row in range(8))
 
 
 @pytest.fixture
-def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def serving(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "catalog.csv").write_text(CATALOG)
     (tmp_path / "list.csv").write_text("id\ni3\ni1\ni5\n")
     return tmp_path
 
 
-def start(given: tuple[str, ...] = (), **more: Any) -> Any:
+def start(given=(), **more):
     asked = {
         "name": "shop",
         "store": "shop.db", "catalog": Path("catalog.csv"), "baseline": Path("list.csv"), "k": 3,
@@ -331,12 +328,12 @@ def start(given: tuple[str, ...] = (), **more: Any) -> Any:
     return open_for(Settings(**asked | more), given=[*asked, *given])
 
 
-def items_of(service: Service) -> tuple[object, ...]:
+def items_of(service):
     baseline = service.model("shop").launch.baseline
     return () if baseline is None else baseline.items
 
 
-def test_a_wrong_list_leaves_no_model_behind(serving: Path) -> None:
+def test_a_wrong_list_leaves_no_model_behind(serving):
     (serving / "list.csv").write_text("id\ni3\nnope\ni5\n")
     with pytest.raises(FirstclickError, match="'nope'"):
         start()
@@ -345,7 +342,7 @@ def test_a_wrong_list_leaves_no_model_behind(serving: Path) -> None:
         assert service.model("shop").k == 4
 
 
-def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
+def test_a_server_starts_with_a_list_and_takes_it_once(serving):
     opened = start(max_loss=0.1, given=("max_loss",))
     with opened.service as service:
         assert items_of(service) == ("i3", "i1", "i5")
@@ -372,7 +369,7 @@ def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
         assert items_of(service) == ("i6", "i1", "i5")
         service.set_baseline("shop", ["i6", "i1", "i5"], 0.2)
     with start(max_loss=0.3, given=("max_loss",)).service as service:
-        assert service.model("shop").launch.baseline.floor.max_loss == 0.3  # type: ignore[union-attr]
+        assert service.model("shop").launch.baseline.floor.max_loss == 0.3
         assert items_of(service) == ("i6", "i1", "i5")
 
 
@@ -386,9 +383,7 @@ def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
         (None, "list.csv"),
     ],
 )
-def test_a_file_that_is_no_list_stops_the_start_with_a_sentence(
-    serving: Path, text: str | None, said: str
-) -> None:
+def test_a_file_that_is_no_list_stops_the_start_with_a_sentence(serving, text, said):
     (serving / "list.csv").unlink()
     if text is not None:
         (serving / "list.csv").write_text(text)

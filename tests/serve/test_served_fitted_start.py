@@ -1,7 +1,5 @@
 """A fitted click model, or counts, as a head start of a model: plain numbers in an event of its log."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from firstclick.serve.http.server import Server
 from firstclick.serve.log.events import COUNTED_ITEM, Event, Kind, WarmStart, Words, as_json, packed
 from firstclick.serve.model.head_start import counts_body, learn_warm_start
 from firstclick.serve.model.model import Model
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed
@@ -32,14 +30,14 @@ FIT = ClickFit(
 )  # fmt: skip
 
 
-def new_model(service: Service, name: str = "m", policy: str = "cascade-mixed") -> Model:
+def new_model(service, name="m", policy="cascade-mixed"):
     return service.create(name, policy=policy, k=K, items=[Item(item) for item in IDS], seed=5)
 
 
 @pytest.mark.parametrize(
     ("policy", "weight"), [("cascade-mixed", None), ("cascade-mixed", 0.3), ("cascade-ts", 0.5)]
 )
-def test_a_model_and_a_ranker_learn_the_same_from_a_fit(tmp_path: Path, policy: str, weight: float) -> None:
+def test_a_model_and_a_ranker_learn_the_same_from_a_fit(tmp_path, policy, weight):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service, policy=policy)
         ranker = Ranker(Catalog(IDS), k=K, policy=policy, seed=5)
@@ -51,7 +49,7 @@ def test_a_model_and_a_ranker_learn_the_same_from_a_fit(tmp_path: Path, policy: 
             np.testing.assert_array_equal(mine, getattr(ranker.state, name), err_msg=name)
 
 
-def test_a_head_start_of_counts_survives_restart_snapshot_import_rollback_and_fork(tmp_path: Path) -> None:
+def test_a_head_start_of_counts_survives_restart_snapshot_import_rollback_and_fork(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service)
         seq, _ = service.warm_start("m", FIT)
@@ -81,7 +79,7 @@ def test_a_head_start_of_counts_survives_restart_snapshot_import_rollback_and_fo
         assert service.audit("m").equal
 
 
-def test_the_event_has_the_numbers_and_says_so_in_words(tmp_path: Path) -> None:
+def test_the_event_has_the_numbers_and_says_so_in_words(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service)
         body = counts_body(model.engine, {"i3": (30.5, 12.25), "i0": (4.0, 0.0)}, 0.5, lock=model.lock)
@@ -99,7 +97,7 @@ def test_the_event_has_the_numbers_and_says_so_in_words(tmp_path: Path) -> None:
         assert model.digest() == digest
 
 
-def test_a_fit_is_a_file_of_the_server_and_learned_once(tmp_path: Path) -> None:
+def test_a_fit_is_a_file_of_the_server_and_learned_once(tmp_path):
     (tmp_path / "items.csv").write_text(
         "id,price\n" + "".join(f"{item},{row}\n" for row, item in enumerate(IDS))
     )
@@ -120,7 +118,7 @@ def test_a_fit_is_a_file_of_the_server_and_learned_once(tmp_path: Path) -> None:
         )
 
 
-def test_counts_over_http_and_by_the_client(tmp_path: Path) -> None:
+def test_counts_over_http_and_by_the_client(tmp_path):
     with (
         a_service(tmp_path) as service,
         Server(service, Settings(port=0)) as server,

@@ -1,8 +1,6 @@
 """A log of others' slates as a head start of a model: an event of its log like others."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server
 from firstclick.serve.log import slate_pack
 from firstclick.serve.model.model import Model
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed, TooLarge
@@ -27,7 +25,7 @@ IDS = [f"i{row}" for row in range(9)]
 FEATURES = stream(3, "features").random((9, 3)) * [90.0, 1.0, 7.0]
 K = 3
 # Several clicks, looks that were told, a slate that is too long, and items that the model never had.
-LOG: list[dict[str, Any]] = [
+LOG = [
     *({"items": IDS[step % 5 : step % 5 + 3], "click": (None, 0, 1, 2)[step % 4]} for step in range(40)),
     {"items": IDS[:3], "clicks": [2, 0]},
     {"items": IDS[:3], "clicks": [0, 2], "examined": 3},
@@ -38,12 +36,12 @@ LOG: list[dict[str, Any]] = [
 ]
 
 
-def new_model(service: Service, name: str = "m", policy: str = "cascade-mixed") -> Model:
+def new_model(service, name="m", policy="cascade-mixed"):
     items = [Item(item, features=row) for item, row in zip(IDS, FEATURES, strict=True)]
     return service.create(name, policy=policy, k=K, items=items, seed=5)
 
 
-def play(service: Service, steps: int, name: str = "m") -> None:
+def play(service, steps, name="m"):
     for step in range(steps):
         slate = service.recommend(name, request_id=f"{name} {seam.model(service, name).seq} {step}")
         service.feedback(name, slate, click=(None, 0, 2)[step % 3])
@@ -52,7 +50,7 @@ def play(service: Service, steps: int, name: str = "m") -> None:
 @pytest.mark.parametrize(
     ("policy", "weight"), [("cascade-mixed", None), ("cascade-mixed", 0.25), ("cascade-ts", 0.5)]
 )
-def test_a_model_and_a_ranker_learn_the_same_from_a_log(tmp_path: Path, policy: str, weight: Any) -> None:
+def test_a_model_and_a_ranker_learn_the_same_from_a_log(tmp_path, policy, weight):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service, policy=policy)
         ranker = Ranker(Catalog(IDS, FEATURES), k=K, policy=policy, seed=5)
@@ -66,7 +64,7 @@ def test_a_model_and_a_ranker_learn_the_same_from_a_log(tmp_path: Path, policy: 
         assert model.click_stats.slates == 0, "nobody has seen these slates here"
 
 
-def test_a_head_start_survives_restart_snapshot_import_rollback_and_fork(tmp_path: Path) -> None:
+def test_a_head_start_survives_restart_snapshot_import_rollback_and_fork(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service)
         play(service, 4)
@@ -102,7 +100,7 @@ def test_a_head_start_survives_restart_snapshot_import_rollback_and_fork(tmp_pat
         assert service.audit("m").equal
 
 
-def _last_look(line: dict[str, Any]) -> int:
+def _last_look(line):
     """The last position that a cascade takes for examined."""
     if "examined" in line:
         return int(line["examined"]) - 1
@@ -112,11 +110,11 @@ def _last_look(line: dict[str, Any]) -> int:
     return end if clicks == [None] else min(min(clicks), end)
 
 
-def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path, monkeypatch):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service)
         digest = model.digest()
-        bad: list[tuple[Any, Any, str]] = [
+        bad = [
             (
                 [*LOG[:2], {"items": ["i1"]}],
                 None,
@@ -141,7 +139,7 @@ def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path: Path, monkeypatch:
         assert model.digest() == digest
 
 
-def test_the_log_tells_of_it_in_words(tmp_path: Path) -> None:
+def test_the_log_tells_of_it_in_words(tmp_path):
     from firstclick.serve.log.events import Event, Kind, Words, as_json, packed
     from firstclick.serve.model.head_start import warm_start_body
 
@@ -154,7 +152,7 @@ def test_the_log_tells_of_it_in_words(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path: Path) -> None:
+def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path):
     (tmp_path / "items.csv").write_text(
         "id,price\n" + "".join(f"{item},{row}\n" for row, item in enumerate(IDS))
     )
@@ -163,9 +161,9 @@ def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path: Path) ->
     settings = Settings(
         catalog=tmp_path / "items.csv", store=str(tmp_path / "shop.db"), name="m", k=K, warm_start=file
     )
-    seen: list[tuple[int, int]] = []
+    seen = []
 
-    def digest_of(notes: str) -> tuple[int, list[str]]:
+    def digest_of(notes):
         service, _, told = open_for(settings, lambda done, total: seen.append((done, total)))
         with service:
             model = service.model("m")
@@ -182,7 +180,7 @@ def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path: Path) ->
     assert digest_of("has learned from another log") == (looks, marks)
 
 
-def test_a_file_with_a_bad_line_stops_the_start(tmp_path: Path) -> None:
+def test_a_file_with_a_bad_line_stops_the_start(tmp_path):
     (tmp_path / "items.csv").write_text(
         "id,price\n" + "".join(f"{item},{row}\n" for row, item in enumerate(IDS))
     )
@@ -198,7 +196,7 @@ def test_a_file_with_a_bad_line_stops_the_start(tmp_path: Path) -> None:
         open_for(settings)
 
 
-def test_a_log_over_http_and_by_the_client(tmp_path: Path) -> None:
+def test_a_log_over_http_and_by_the_client(tmp_path):
     with (
         a_service(tmp_path) as service,
         Server(service, Settings(port=0)) as server,

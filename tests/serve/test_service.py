@@ -1,7 +1,6 @@
 """The service in process: what is acknowledged is in the log, once, and the log is all there is."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,29 +13,27 @@ from firstclick.serve.dashboard.data import Views
 from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
-from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
+from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Unavailable, Unknown
 from firstclick.wire.feedback import Receipt
 from tests.support import seam
 from tests.support.made_log import N_FEATURES, K, made_items
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     return str(tmp_path / "shop.db")
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
+def service(place):
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         yield service
 
 
-def test_no_best_slate_is_told_where_estimates_do_not_give_it(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_best_slate_is_told_where_estimates_do_not_give_it(service, monkeypatch):
     service.recommend("shop")
     usual = Views(service, "").of("shop")
     assert usual.best is not None
@@ -51,25 +48,25 @@ def test_no_best_slate_is_told_where_estimates_do_not_give_it(
     assert all(item.mean is None for item in Views(service, "").of("shop").estimates)
 
 
-def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
+def test_features_may_be_whatever_becomes_numbers(service):
     rows = [list(range(N_FEATURES)), tuple(map(str, range(N_FEATURES))), np.ma.arange(N_FEATURES)]
-    service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])  # type: ignore[arg-type]
+    service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])
     catalog = service.model("shop").catalog
     first, *others = catalog.rows([f"x{i}" for i in range(len(rows))]).tolist()
     assert all((catalog.features[row] == catalog.features[first]).all() for row in others)
     service.create(
         "other", policy="cascade-lin-ts", k=1, items=[Item("x", features=row) for row in rows[1:2]]
-    )  # type: ignore[misc]
+    )
 
 
-def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_is_a_path_or_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=r"a path must be a text that is not empty, or a Path, got None"):
-        open_service(None)  # type: ignore[arg-type]
+        open_service(None)
     assert list(tmp_path.iterdir()) == []
 
 
-def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str, int | None]]:
+def play(service, steps, *, name="shop"):
     """Slates answered; every fourth without a click."""
     said = [(service.recommend(name).token, None if step % 4 == 3 else step % K) for step in range(steps)]
     for outcome in service.feedback_batch(name, said):
@@ -78,7 +75,7 @@ def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str,
     return said
 
 
-def test_a_recommendation_writes_nothing(service: Service, place: str) -> None:
+def test_a_recommendation_writes_nothing(service, place):
     before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), seam.model(service, "shop").digest()
     for _ in range(20):
         service.recommend("shop", exclude=["i1"], pinned={0: "i2"}, request_id="x")
@@ -86,7 +83,7 @@ def test_a_recommendation_writes_nothing(service: Service, place: str) -> None:
     assert seam.model(service, "shop").digest() == before[2]
 
 
-def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: str) -> None:
+def test_everything_is_there_after_a_restart_with_and_without_snapshots(place):
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         play(service, 30)
@@ -107,11 +104,11 @@ def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: s
         assert (found.equal, found.compared, found.seq) == (True, 1, 74)
 
 
-def test_many_threads_one_log(service: Service) -> None:
+def test_many_threads_one_log(service):
     tokens = [service.recommend("shop").token for _ in range(200)]
-    receipts: list[Receipt] = []
+    receipts = []
 
-    def send() -> None:
+    def send():
         receipts.extend(service.feedback("shop", token, 1) for token in tokens)
 
     threads = [threading.Thread(target=send) for _ in range(4)]
@@ -126,7 +123,7 @@ def test_many_threads_one_log(service: Service) -> None:
     assert service.writer.commits < 800
 
 
-def test_models_do_not_take_one_anothers_tokens(service: Service) -> None:
+def test_models_do_not_take_one_anothers_tokens(service):
     service.create("other", policy="cascade-ts", k=2, items=[Item(1), Item(2), Item("2")])
     with pytest.raises(Unknown, match="another model's"):
         service.feedback("other", service.recommend("shop").token, 0)
@@ -135,7 +132,7 @@ def test_models_do_not_take_one_anothers_tokens(service: Service) -> None:
     assert service.names() == ["other", "shop"]
 
 
-def test_old_slates_expire(place: str) -> None:
+def test_old_slates_expire(place):
     with open_service(place, token_days=1e-9) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
         token = service.recommend("shop").token
@@ -143,15 +140,13 @@ def test_old_slates_expire(place: str) -> None:
             service.feedback("shop", token, 0)
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again(
-    place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_queue_refuses_and_says_when_to_come_again(place, monkeypatch):
     with open_service(place, max_queue=10, max_batch=4) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
         tokens = [service.recommend("shop").token for _ in range(40)]
         held, append = threading.Event(), service.store.append
         monkeypatch.setattr(service.store, "append", lambda *given: (held.wait(), append(*given))[1])
-        answers: list[list[Receipt | Refused]] = []
+        answers = []
         for token in tokens:
             service.send_feedback("shop", [(token, None)], answers.append)
         refused = [answer[0] for answer in answers]
@@ -164,10 +159,8 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(
         assert service.model("shop").click_stats.slates == 40
 
 
-def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(batch: object, folded: object) -> None:
+def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(service, monkeypatch):
+    def fail(batch, folded):
         raise Unavailable("the disk is full; free some space")
 
     token = service.recommend("shop").token
@@ -181,7 +174,7 @@ def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_rolling_back(service: Service) -> None:
+def test_rolling_back(service):
     play(service, 5)
     digest = service.model("shop").engine.state.precision.copy()
     play(service, 5)
@@ -192,7 +185,7 @@ def test_rolling_back(service: Service) -> None:
         service.roll_back("shop", 13)
 
 
-def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
+def test_a_model_moves_between_stores(service, tmp_path):
     play(service, 20)
     service.put_items("shop", made_items(1, first=30))
     service.roll_back("shop", 10)
@@ -211,9 +204,7 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
                 import_model(other.store, "again", broken)
 
 
-def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(service, monkeypatch):
     token = service.recommend("shop").token
     monkeypatch.setattr("firstclick.serve.maintenance.ROTATE_DAYS", 0.0)
     service.maintenance._follow_token_keys()

@@ -2,44 +2,37 @@
 
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from firstclick.serve import model_set as models_module
 from firstclick.serve.log.events import NewEvent
 from firstclick.serve.model.audit import audit_served
-from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.store.store import Appended, Store, StoredModel
-from firstclick.wire.errors import Refused, Unavailable
+from firstclick.serve.service import open_service
+from firstclick.wire.errors import Unavailable
 from firstclick.wire.feedback import Receipt
 from tests.support.made_log import K, made_items
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         yield service
 
 
-def test_an_answer_that_cannot_be_delivered_harms_nobody_else(
-    service: Service, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_answer_that_cannot_be_delivered_harms_nobody_else(service, caplog):
     tokens = [service.recommend("shop").token for _ in range(3)]
     held, told = threading.Event(), threading.Event()
-    answers: list[Sequence[Receipt | Refused]] = []
+    answers = []
 
-    def fails(outcomes: Sequence[Receipt | Refused]) -> None:
+    def fails(outcomes):
         held.wait()  # Until the two others wait together, so that one batch holds both.
         raise RuntimeError("nobody is there any more")
 
-    def hears(outcomes: Sequence[Receipt | Refused]) -> None:
+    def hears(outcomes):
         answers.append(outcomes)
         told.set()
 
@@ -53,12 +46,10 @@ def test_an_answer_that_cannot_be_delivered_harms_nobody_else(
     assert "nobody is there any more" in caplog.text
 
 
-def test_a_store_that_fails_in_an_unknown_way_is_unavailable_and_the_next_is_written(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_fails_in_an_unknown_way_is_unavailable_and_the_next_is_written(service, monkeypatch):
     token = service.recommend("shop").token
 
-    def fails(*given: Any) -> Any:
+    def fails(*given):
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
@@ -68,14 +59,12 @@ def test_a_store_that_fails_in_an_unknown_way_is_unavailable_and_the_next_is_wri
     assert service.feedback("shop", token, 0) == Receipt("accepted", 2)
 
 
-def test_a_model_that_two_threads_find_at_once_is_one(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_two_threads_find_at_once_is_one(service, monkeypatch):
     """Maintenance looks into the store while `create` has just written there."""
     service.maintenance.close()
     both = threading.Barrier(2, timeout=1)
 
-    def slow(store: Store, stored: StoredModel, **how: Any) -> Model:
+    def slow(store, stored, **how):
         with suppress(threading.BrokenBarrierError):  # The other thread waits for this one, as it should.
             both.wait()
         return recover(store, stored, **how)
@@ -83,7 +72,7 @@ def test_a_model_that_two_threads_find_at_once_is_one(
     (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
     stored = service.store.create("new", [NewEvent(*first[1:])])
     monkeypatch.setattr(models_module, "recover", slow)
-    found: list[Model] = []
+    found = []
     threads = [
         threading.Thread(target=lambda: found.append(service.models.take_up(stored))) for _ in range(2)
     ]
@@ -94,16 +83,14 @@ def test_a_model_that_two_threads_find_at_once_is_one(
     assert found[0] is found[1] is service.model("new")
 
 
-def test_what_is_acknowledged_is_learned_though_the_commit_was_not_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_acknowledged_is_learned_though_the_commit_was_not_answered(tmp_path, monkeypatch):
     """The second try of a shared store finds the events there: not new, and still to be learned."""
     # Nobody comes by to learn them later.
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         append, calls = service.store.append, itertools.count()
 
-        def loses_its_answer(*given: Any) -> list[Appended]:
+        def loses_its_answer(*given):
             done = append(*given)
             if next(calls) % 2 == 0:
                 raise Unavailable("the connection was lost while it committed")

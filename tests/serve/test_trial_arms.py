@@ -2,10 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +16,7 @@ from firstclick.serve.log.token import number_in
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import OTHER_ARM
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.store.store import StoredModel
+from firstclick.serve.service import open_service
 from firstclick.serve.trial_arms import nonce_in_arm
 from firstclick.wire.errors import Conflict, Malformed, Refused
 from tests.faults.oracle import recounted
@@ -33,7 +29,7 @@ THIRDS = {"policy": 0.4, "model:rival": 0.4, "baseline": 0.2}
 POLICY, RIVAL, HELD = range(3)
 
 
-def with_rival(service: Service, name: str = "rival", **more: Any) -> Service:
+def with_rival(service, name="rival", **more):
     """The same items in another order of rows, learned by a model of its own."""
     if name not in service.names():
         service.create(name, items=bare(made_items())[::-1], **SHOP | {"seed": 8} | more)
@@ -41,16 +37,16 @@ def with_rival(service: Service, name: str = "rival", **more: Any) -> Service:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Service]:
+def shop(tmp_path):
     with a_shop(tmp_path / "shop.db", baseline=LIST, max_loss=1.0) as service:
         yield with_rival(service)
 
 
-def stored(service: Service, name: str) -> StoredModel:
+def stored(service, name):
     return next(one for one in service.store.models() if one.name == name)
 
 
-def pages(service: Service, n: int = 60, seed: int = 1) -> None:
+def pages(service, n=60, seed=1):
     """Pages of all arms, in batches of one and of several."""
     rng, pocket = np.random.default_rng(seed), []
     for _ in range(n):
@@ -63,7 +59,7 @@ def pages(service: Service, n: int = 60, seed: int = 1) -> None:
     service.feedback_batch("shop", pocket)
 
 
-def taught(model: Model, lessons: list[tuple[list[Any], int | None]]) -> Model:
+def taught(model, lessons):
     """A model that is given just these slates, of items, in their order."""
     anew = Model(0, model.name, model.created)
     for seq, (items, click) in enumerate(lessons, 2):
@@ -73,17 +69,17 @@ def taught(model: Model, lessons: list[tuple[list[Any], int | None]]) -> Model:
     return anew
 
 
-def assert_same_state(model: Model, other: Model) -> None:
+def assert_same_state(model, other):
     for name, array in model.engine.state._asdict().items():
         np.testing.assert_array_equal(array, getattr(other.engine.state, name), err_msg=name)
 
 
 @pytest.mark.parametrize("learn_from", ["own", "all"])
-def test_each_model_learns_what_it_should_and_nothing_else(shop: Service, learn_from: str) -> None:
+def test_each_model_learns_what_it_should_and_nothing_else(shop, learn_from):
     shop.set_baseline("shop", LIST, 0.5)  # so that the floor shows the list in all arms
     shop.start_trial("shop", THIRDS, learn_from=learn_from)
     pages(shop, 120)
-    model, lessons = shop.model("shop"), ([], [])  # type: ignore[var-annotated]
+    model, lessons = shop.model("shop"), ([], [])
     by_arm = [0, 0, 0]
     for event in slates_of(shop):
         said, drawn = read_feedback(event.payload), drawn_of(event)
@@ -106,7 +102,7 @@ def test_each_model_learns_what_it_should_and_nothing_else(shop: Service, learn_
     assert len(slates_of(shop, "rival")) == len(lessons[RIVAL])
 
 
-def test_slates_of_another_model_can_be_drawn_again_from_its_own_log(shop: Service) -> None:
+def test_slates_of_another_model_can_be_drawn_again_from_its_own_log(shop):
     shop.set_explore("rival", 0.3)
     shop.start_trial("shop", THIRDS)
     pages(shop, 60)
@@ -119,7 +115,7 @@ def test_slates_of_another_model_can_be_drawn_again_from_its_own_log(shop: Servi
     assert (found.equal, found.differing) == (its, 0), found
 
 
-def test_feedback_stands_in_both_logs_under_one_number(shop: Service) -> None:
+def test_feedback_stands_in_both_logs_under_one_number(shop):
     shop.start_trial("shop", THIRDS)
     slate = answered(shop, 1, unit=unit_in(shop, RIVAL))
     (event,), (copy,) = slates_of(shop), slates_of(shop, "rival")
@@ -133,7 +129,7 @@ def test_feedback_stands_in_both_logs_under_one_number(shop: Service) -> None:
     assert len(slates_of(shop, "rival")) == 1
 
 
-def test_a_page_that_asks_both_models_by_one_request_id_is_counted_by_both(shop: Service) -> None:
+def test_a_page_that_asks_both_models_by_one_request_id_is_counted_by_both(shop):
     shop.start_trial("shop", THIRDS)
     one = shop.recommend("shop", unit=unit_in(shop, RIVAL), request_id="page 7")
     two = shop.recommend("rival", request_id="page 7")
@@ -142,7 +138,7 @@ def test_a_page_that_asks_both_models_by_one_request_id_is_counted_by_both(shop:
     assert [read_feedback(event.payload).click for event in slates_of(shop, "rival")] == [0, 1]
 
 
-def test_requests_of_all_kinds_in_an_arm(shop: Service) -> None:
+def test_requests_of_all_kinds_in_an_arm(shop):
     shop.put_list("shop", "few", ["i1", "i2", "i3", "i4"])
     shop.start_trial("shop", THIRDS)
     unit = unit_in(shop, RIVAL)
@@ -157,7 +153,7 @@ def test_requests_of_all_kinds_in_an_arm(shop: Service) -> None:
 
 
 @pytest.mark.parametrize("k", [4, 0, -1, "2"])
-def test_a_request_that_is_refused_without_a_trial_is_refused_in_an_arm(tmp_path: Path, k: Any) -> None:
+def test_a_request_that_is_refused_without_a_trial_is_refused_in_an_arm(tmp_path, k):
     with a_shop(tmp_path / "shop.db", baseline=LIST, max_loss=1.0) as shop:
         with_rival(shop, k=6)
         shop.start_trial("shop", THIRDS)
@@ -168,7 +164,7 @@ def test_a_request_that_is_refused_without_a_trial_is_refused_in_an_arm(tmp_path
 # Late, and corrected
 
 
-def test_slates_that_time_out_and_late_clicks_reach_both_models(tmp_path: Path) -> None:
+def test_slates_that_time_out_and_late_clicks_reach_both_models(tmp_path):
     clock = Clock()
     with a_shop(tmp_path / "shop.db", clock, baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
         with_rival(shop)
@@ -193,7 +189,7 @@ def test_slates_that_time_out_and_late_clicks_reach_both_models(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("learn_from", ["own", "all"])
-def test_a_slate_of_an_earlier_trial_is_corrected_as_it_was_learned(tmp_path: Path, learn_from: str) -> None:
+def test_a_slate_of_an_earlier_trial_is_corrected_as_it_was_learned(tmp_path, learn_from):
     clock = Clock()
     with a_shop(tmp_path / "shop.db", clock, baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
         with_rival(shop)
@@ -216,7 +212,7 @@ def test_a_slate_of_an_earlier_trial_is_corrected_as_it_was_learned(tmp_path: Pa
 # Models that go away
 
 
-def test_an_arm_cannot_be_deleted_while_its_trial_runs(shop: Service) -> None:
+def test_an_arm_cannot_be_deleted_while_its_trial_runs(shop):
     shop.start_trial("shop", THIRDS)
     with pytest.raises(Conflict, match="model 'rival' is an arm of the trial that runs on 'shop'"):
         shop.delete("rival")
@@ -227,7 +223,7 @@ def test_an_arm_cannot_be_deleted_while_its_trial_runs(shop: Service) -> None:
     assert shop.trial_report("shop").answer.arms[RIVAL].clicks == 1
 
 
-def test_an_arm_that_is_deleted_elsewhere_takes_nothing_down(shop: Service) -> None:
+def test_an_arm_that_is_deleted_elsewhere_takes_nothing_down(shop):
     with_rival(shop, "third")
     arms = {"policy": 0.3, "model:rival": 0.3, "model:third": 0.2, "baseline": 0.2}
     shop.start_trial("shop", arms, learn_from="all")
@@ -259,7 +255,7 @@ def test_an_arm_that_is_deleted_elsewhere_takes_nothing_down(shop: Service) -> N
     assert shop.audit("shop").equal
 
 
-def test_an_arm_whose_items_have_drifted_apart_is_left_out(shop: Service) -> None:
+def test_an_arm_whose_items_have_drifted_apart_is_left_out(shop):
     shop.start_trial("shop", THIRDS)
     unit = unit_in(shop, RIVAL)
     shop.put_items("shop", [Item("new")])
@@ -280,7 +276,7 @@ def test_an_arm_whose_items_have_drifted_apart_is_left_out(shop: Service) -> Non
     assert "its own" not in slate.items
 
 
-def test_an_arm_with_share_0_gets_no_pages_and_may_get_some_later(shop: Service) -> None:
+def test_an_arm_with_share_0_gets_no_pages_and_may_get_some_later(shop):
     shop.start_trial("shop", {"policy": 0.5, "model:rival": 0.0, "baseline": 0.5})
     for number in range(60):
         answered(shop, 0, unit=f"u{number}")
@@ -299,7 +295,7 @@ def test_an_arm_with_share_0_gets_no_pages_and_may_get_some_later(shop: Service)
 # Who may be an arm
 
 
-def test_models_that_cannot_be_an_arm(shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_cannot_be_an_arm(shop, monkeypatch):
     shop.create("short", items=bare(made_items()), **SHOP | {"k": 2})
     shop.create("fewer", items=bare(made_items())[1:], **SHOP)
     for name, said in (
@@ -324,7 +320,7 @@ def test_models_that_cannot_be_an_arm(shop: Service, monkeypatch: pytest.MonkeyP
         shop.start_trial("rival")
 
 
-def test_another_policy_starts_from_a_fork(shop: Service) -> None:
+def test_another_policy_starts_from_a_fork(shop):
     for _ in range(10):
         answered(shop, 0)
     shop.start_trial("shop", {"policy": 0.5, "policy:cascade-ts": 0.5})
@@ -339,7 +335,7 @@ def test_another_policy_starts_from_a_fork(shop: Service) -> None:
     shop.start_trial("shop", {"policy": 0.5, "model:shop.cascade-ts": 0.5})
 
 
-def test_a_fork_of_a_model_with_a_trial_has_none_and_learns_from_all_its_slates(shop: Service) -> None:
+def test_a_fork_of_a_model_with_a_trial_has_none_and_learns_from_all_its_slates(shop):
     shop.start_trial("shop", THIRDS)
     pages(shop, 40)
     made = shop.fork("shop", "cascade-ts", "made")
@@ -354,7 +350,7 @@ def test_a_fork_of_a_model_with_a_trial_has_none_and_learns_from_all_its_slates(
     assert answered(shop, 0, "made", unit="u").items
 
 
-def test_models_and_their_trial_go_to_another_store(shop: Service, tmp_path: Path) -> None:
+def test_models_and_their_trial_go_to_another_store(shop, tmp_path):
     shop.start_trial("shop", THIRDS)
     pages(shop, 30)
     unit = unit_in(shop, RIVAL)
@@ -370,9 +366,7 @@ def test_models_and_their_trial_go_to_another_store(shop: Service, tmp_path: Pat
         assert len(slates_of(other, "rival")) == before + 2
 
 
-def test_two_threads_and_two_trials_do_not_wait_for_each_other_for_ever(
-    shop: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_and_two_trials_do_not_wait_for_each_other_for_ever(shop, monkeypatch):
     """Each an arm of the other, as two processes could make them; each asked by who holds its lock."""
     monkeypatch.setattr(trial_arms, "PATIENCE", 0.05)
     shop.set_baseline("rival", LIST, 1.0)
@@ -381,11 +375,11 @@ def test_two_threads_and_two_trials_do_not_wait_for_each_other_for_ever(
     other = shop.model("shop").launch.trial
     shop.stop_trial("shop")
     shop.start_trial("rival", {"policy": 0.1, "model:shop": 0.9})
-    shop.model("shop").launch.trial.stopped = None  # type: ignore[union-attr]
+    shop.model("shop").launch.trial.stopped = None
     assert shop.model("shop").launch.running is other
     done = []
 
-    def ask(name: str) -> None:
+    def ask(name):
         for number in range(40):
             with shop.model(name).lock:
                 done.append(shop.recommend(name, unit=f"u{number}"))
@@ -404,8 +398,8 @@ def test_two_threads_and_two_trials_do_not_wait_for_each_other_for_ever(
 
 
 def test_an_arm_learns_from_feedback_that_reaches_a_process_that_has_not_heard_of_it(
-    postgresql_url: str,
-) -> None:
+    postgresql_url,
+):
     with ExitStack() as opened:
         one = opened.enter_context(a_shop(postgresql_url, baseline=LIST, max_loss=1.0))
         late = opened.enter_context(open_service(postgresql_url, poll_seconds=600.0))

@@ -4,10 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,10 +28,8 @@ from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
-from firstclick.serve.model.trial import Trial
 from firstclick.serve.model.trial_events import trial_started
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.store.store import StoredModel
+from firstclick.serve.service import open_service
 from firstclick.trials.assignment import N_BUCKETS, bucket_of
 from firstclick.wire.errors import Conflict, Malformed, Refused, Unknown
 from tests.faults.oracle import recounted
@@ -53,17 +48,17 @@ def shop(tmp_path):
         yield service
 
 
-def running(service: Service, name: str = "shop") -> Trial:
+def running(service, name="shop"):
     trial = service.model(name).launch.running
     assert trial is not None
     return trial
 
 
-def stored(service: Service, name: str = "shop") -> StoredModel:
+def stored(service, name="shop"):
     return next(one for one in service.store.models() if one.name == name)
 
 
-def arms_of_units(service: Service, name: str = "shop", n: int = 400) -> list[int]:
+def arms_of_units(service, name="shop", n=400):
     """The arm of each of these units, as slates of theirs have it."""
     found = []
     for number in range(n):
@@ -79,7 +74,7 @@ def arms_of_units(service: Service, name: str = "shop", n: int = 400) -> list[in
 # Who sees what
 
 
-def test_a_unit_has_one_arm_and_shares_are_as_asked(shop: Service) -> None:
+def test_a_unit_has_one_arm_and_shares_are_as_asked(shop):
     shop.start_trial("shop")
     first = arms_of_units(shop)
     assert first == arms_of_units(shop)
@@ -91,7 +86,7 @@ def test_a_unit_has_one_arm_and_shares_are_as_asked(shop: Service) -> None:
         assert len({shop.recommend("shop", unit=unit).reasons[0] == "holdout" for _ in range(9)}) == 1
 
 
-def test_who_is_in_the_holdout_sees_the_list_and_others_the_policy_as_the_floor_allows(shop: Service) -> None:
+def test_who_is_in_the_holdout_sees_the_list_and_others_the_policy_as_the_floor_allows(shop):
     shop.set_baseline("shop", LIST, 0.3)
     shop.start_trial("shop", HALF)
     for _ in range(10):
@@ -104,7 +99,7 @@ def test_who_is_in_the_holdout_sees_the_list_and_others_the_policy_as_the_floor_
     assert 70 < alone["holdout"] < 130
 
 
-def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path: Path) -> None:
+def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path):
     with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
         service.start_trial("shop", {"policy": 0.7, "baseline": 0.3})
         first = arms_of_units(service)
@@ -145,9 +140,7 @@ def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path: Path)
     ],
 )
 @pytest.mark.parametrize("trial", [False, True])
-def test_a_unit_that_is_none_is_told_with_a_trial_and_without(
-    shop: Service, unit: Any, said: str, trial: bool
-) -> None:
+def test_a_unit_that_is_none_is_told_with_a_trial_and_without(shop, unit, said, trial):
     if trial:
         shop.start_trial("shop")
     for more in ({}, {"request_id": "r1"}, {"k": 2}):
@@ -159,7 +152,7 @@ def test_a_unit_that_is_none_is_told_with_a_trial_and_without(
     assert shop.recommend("shop", unit="me", request_id="r1").items, "the id is not taken by what was refused"
 
 
-def test_no_byte_of_the_store_tells_who_was_there(tmp_path: Path) -> None:
+def test_no_byte_of_the_store_tells_who_was_there(tmp_path):
     clock = Clock()
     with a_shop(tmp_path / "shop.db", clock, baseline=LIST, no_click_after=60.0) as service:
         service.start_trial("shop")
@@ -177,7 +170,7 @@ def test_no_byte_of_the_store_tells_who_was_there(tmp_path: Path) -> None:
         assert b"MARKER" not in file.read_bytes(), file
 
 
-def test_a_request_id_that_comes_again_is_one_page_of_one_unit(shop: Service) -> None:
+def test_a_request_id_that_comes_again_is_one_page_of_one_unit(shop):
     shop.start_trial("shop", HALF)
     one, two = unit_in(shop, 0), unit_in(shop, 1)
     first = shop.recommend("shop", unit=one, request_id="page")
@@ -192,7 +185,7 @@ def test_a_request_id_that_comes_again_is_one_page_of_one_unit(shop: Service) ->
 # What is counted
 
 
-def a_life(service: Service, pages: int = 240, seed: int = 2) -> None:
+def a_life(service, pages=240, seed=2):
     """Pages with and without a unit, changes of shares, lists and items, late pages, time-outs, rollbacks."""
     rng = np.random.default_rng(seed)
     late = []
@@ -224,7 +217,7 @@ def a_life(service: Service, pages: int = 240, seed: int = 2) -> None:
         answered(service, click, unit="u7")
 
 
-def test_the_tally_is_a_recount_of_the_log_however_it_is_folded(shop: Service) -> None:
+def test_the_tally_is_a_recount_of_the_log_however_it_is_folded(shop):
     a_life(shop)
     model, one = shop.model("shop"), stored(shop)
     assert model.reports.timed_out > 5
@@ -250,7 +243,7 @@ def test_the_tally_is_a_recount_of_the_log_however_it_is_folded(shop: Service) -
     assert found.equal == len(slates_of(shop)), found
 
 
-def test_a_page_is_counted_when_its_time_has_passed_and_corrections_are_shown_apart(tmp_path: Path) -> None:
+def test_a_page_is_counted_when_its_time_has_passed_and_corrections_are_shown_apart(tmp_path):
     clock = Clock()
     with a_shop(tmp_path / "shop.db", clock, baseline=LIST, no_click_after=1.0) as service:
         service.start_trial("shop", HALF)
@@ -269,7 +262,7 @@ def test_a_page_is_counted_when_its_time_has_passed_and_corrections_are_shown_ap
         assert service.trial_report("shop").answer.arms[1].corrected == 1
 
 
-def test_refused_entries_of_a_batch_count_nothing(shop: Service) -> None:
+def test_refused_entries_of_a_batch_count_nothing(shop):
     shop.start_trial("shop", HALF)
     slates = [shop.recommend("shop", unit=f"u{n}") for n in range(6)]
     told = shop.feedback_batch(
@@ -284,7 +277,7 @@ def test_refused_entries_of_a_batch_count_nothing(shop: Service) -> None:
 # Starting, changing, stopping
 
 
-def test_shares_can_be_changed_ninety_nine_times_and_never_break_the_model(shop: Service) -> None:
+def test_shares_can_be_changed_ninety_nine_times_and_never_break_the_model(shop):
     shop.start_trial("shop")
     for number in range(99):
         share = 0.5 if number % 2 else 0.4
@@ -298,7 +291,7 @@ def test_shares_can_be_changed_ninety_nine_times_and_never_break_the_model(shop:
     assert answered(shop, 0, unit="u").items
 
 
-def test_a_trial_that_is_over_shows_what_was_asked_and_counts_late_pages(shop: Service) -> None:
+def test_a_trial_that_is_over_shows_what_was_asked_and_counts_late_pages(shop):
     shop.start_trial("shop", HALF)
     late = shop.recommend("shop", unit=unit_in(shop, 1))
     shop.stop_trial("shop", show="baseline")
@@ -316,12 +309,12 @@ def test_a_trial_that_is_over_shows_what_was_asked_and_counts_late_pages(shop: S
     assert shop.trial_report("shop").answer.arms[1].clicks == 0
 
 
-def test_of_two_trials_that_start_at_once_one_is_told_so(shop: Service) -> None:
+def test_of_two_trials_that_start_at_once_one_is_told_so(shop):
     model = shop.model("shop")
-    told: list[object] = []
+    told = []
     meet = threading.Barrier(4)
 
-    def start() -> None:
+    def start():
         body = trial_started(
             model, HALF, shop._arm_model, learn_from="own", stop_if_worse=False, last_pages=100
         )
@@ -340,7 +333,7 @@ def test_of_two_trials_that_start_at_once_one_is_told_so(shop: Service) -> None:
     assert running(shop).body.key == unpacked(starts[0], TrialStarted).key
 
 
-def test_a_list_that_was_removed_elsewhere_when_the_trial_began_leaves_the_policy(shop: Service) -> None:
+def test_a_list_that_was_removed_elsewhere_when_the_trial_began_leaves_the_policy(shop):
     shop.start_trial("shop", HALF, stop_if_worse=True)
     unit = unit_in(shop, 1)
     shop._change(shop.model("shop"), BaselineSet([], 0.05))
@@ -355,20 +348,20 @@ def test_a_list_that_was_removed_elsewhere_when_the_trial_began_leaves_the_polic
 
 
 @pytest.fixture
-def two(postgresql_url: str) -> Iterator[list[Service]]:
+def two(postgresql_url):
     with ExitStack() as opened:
         first = opened.enter_context(a_shop(postgresql_url, baseline=LIST))
         yield [first, opened.enter_context(open_service(postgresql_url))]
 
 
-def wait_for(services: list[Service], name: str = "shop") -> None:
+def wait_for(services, name="shop"):
     until = time.monotonic() + 10
     while len({seam.model(service, name).seq for service in services}) > 1:
         assert time.monotonic() < until
         time.sleep(0.02)
 
 
-def test_two_processes_give_a_unit_one_arm_and_count_alike(two: list[Service]) -> None:
+def test_two_processes_give_a_unit_one_arm_and_count_alike(two):
     one, other = two
     one.start_trial("shop", HALF)
     wait_for(two)
@@ -387,7 +380,7 @@ def test_two_processes_give_a_unit_one_arm_and_count_alike(two: list[Service]) -
     assert sum(counted.pages) == 60
 
 
-def test_two_processes_stop_a_trial_by_one_event(two: list[Service], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_stop_a_trial_by_one_event(two, monkeypatch):
     one = two[0]
     one.start_trial("shop", HALF, stop_if_worse=True)
     wait_for(two)
@@ -409,11 +402,11 @@ def test_two_processes_stop_a_trial_by_one_event(two: list[Service], monkeypatch
 # HTTP
 
 
-def test_a_trial_over_http(tmp_path: Path) -> None:
+def test_a_trial_over_http(tmp_path):
     with a_site(tmp_path) as site:
         path = "/v1/models/shop/trial"
 
-        def said(method: str, where: str, body: Any = None) -> tuple[int, str]:
+        def said(method, where, body=None):
             answer = site.ask(method, where, body)
             return answer.status_code, answer.json()["error"]["message"]
 
@@ -468,7 +461,7 @@ def test_a_trial_over_http(tmp_path: Path) -> None:
         assert (told["running"], told["shown_since"]) == (False, "baseline")
 
 
-def test_the_log_tells_the_bucket_and_the_arm(shop: Service) -> None:
+def test_the_log_tells_the_bucket_and_the_arm(shop):
     shop.start_trial("shop", HALF)
     answered(shop, 0, unit="me")
     assigned = drawn_of(slates_of(shop)[-1]).assigned
@@ -476,7 +469,7 @@ def test_the_log_tells_the_bucket_and_the_arm(shop: Service) -> None:
     assert assigned.bucket == bucket_of("me", running(shop).body.key)
 
 
-def test_a_trial_whose_first_events_are_archived_goes_on(shop: Service, tmp_path: Path) -> None:
+def test_a_trial_whose_first_events_are_archived_goes_on(shop, tmp_path):
     a_life(shop)
     model = shop.model("shop")
     wanted, pages = model.digest(), running(shop).tally.pages
@@ -489,7 +482,7 @@ def test_a_trial_whose_first_events_are_archived_goes_on(shop: Service, tmp_path
     assert audit_stored(shop.store, stored(shop)).equal
 
 
-def test_pages_of_another_trial_of_later_shares_or_of_a_strange_arm_are_not_counted(shop: Service) -> None:
+def test_pages_of_another_trial_of_later_shares_or_of_a_strange_arm_are_not_counted(shop):
     """As slates of what a store has lost that was set back."""
     shop.start_trial("shop", HALF)
     trial = running(shop)

@@ -1,13 +1,10 @@
 """Made-up logs for tests: arrays as a RankedLog, and a cascade page whose truth is known."""
 
-from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from firstclick.files.progress import Progress, silent
+from firstclick.files.progress import silent
 from firstclick.logs.ranked_log import NOT_TOLD, RankedLog, SlateBatch
 from firstclick.streams import stream
 
@@ -20,19 +17,19 @@ class ArraysLog(RankedLog):
 
     def __init__(
         self,
-        items: NDArray[Any],
-        clicks: NDArray[Any],
-        propensities: NDArray[Any] | None,
-        names: Sequence[Any] = NAMES,
-        reported: NDArray[np.bool_] | None = None,
-        candidates: Sequence[Sequence[int]] | None = None,
-    ) -> None:
+        items,
+        clicks,
+        propensities,
+        names=NAMES,
+        reported=None,
+        candidates=None,
+    ):
         self.name, self.items, self.k = "made up", names, items.shape[1]
         self._arrays = items.astype(np.int32), clicks.astype(np.uint8), propensities
         self._reported = np.ones(len(items), bool) if reported is None else reported
         self._candidates = candidates
 
-    def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
+    def batches(self, progress=silent):
         items, clicks, propensities = self._arrays
         start, size = 0, 700
         while start < len(items):
@@ -51,20 +48,18 @@ class ArraysLog(RankedLog):
             start, size = start + n, size + 311
 
 
-def cascade_clicks(items: NDArray[Any], random: np.random.Generator) -> NDArray[np.uint8]:
+def cascade_clicks(items, random):
     """The first item that attracts is clicked."""
     attracted = random.random(items.shape) < ATTRACTION[items]
     return (attracted & (np.cumsum(attracted, axis=1) == 1)).astype(np.uint8)
 
 
-def cascade_value(slate: Sequence[int]) -> float:
+def cascade_value(slate):
     """The clicks per page of a slate, exactly."""
     return float(1 - np.prod(1 - ATTRACTION[list(slate)]))
 
 
-def hand_ordered_log(
-    n: int = 12_000, explore: float = 0.3, order: Sequence[int] = (2, 3, 0), seed: int = 1
-) -> ArraysLog:
+def hand_ordered_log(n=12_000, explore=0.3, order=(2, 3, 0), seed=1):
     """A list that somebody ordered badly, and a share of uniform slates beside it."""
     random = stream(seed, "a hand-ordered log")
     slates = np.array(list(permutations(range(len(NAMES)), len(order))))
@@ -73,14 +68,14 @@ def hand_ordered_log(
     return ArraysLog(items, cascade_clicks(items, random), mixed_propensities(items, order, explore))
 
 
-def mixed_propensities(items: NDArray[Any], order: Sequence[int], explore: float) -> NDArray[np.float64]:
+def mixed_propensities(items, order, explore):
     """The probabilities of prefixes under the list and its uniform share."""
     left = len(NAMES) - np.arange(items.shape[1])
     same = np.cumprod(items == np.array(order), axis=1)
     return np.asarray(explore / np.cumprod(left) + (1 - explore) * same)
 
 
-def shown_value(explore: float, order: Sequence[int]) -> float:
+def shown_value(explore, order):
     """The clicks per page of that logger, exactly."""
     uniform = np.mean([cascade_value(slate) for slate in permutations(range(len(NAMES)), len(order))])
     return float(explore * uniform + (1 - explore) * cascade_value(order))

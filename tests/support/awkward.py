@@ -37,6 +37,6 @@ KINDS = (
 )  # fmt: skip
 
 
-def short_id(value: object) -> str | None:
+def short_id(value):
     """The name of a parameter for pytest, which cannot write whole numbers of more than 4,300 digits."""
     return "huge" if isinstance(value, int) and abs(value) > 10**100 else None

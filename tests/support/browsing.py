@@ -1,15 +1,12 @@
 """A real browser before a real server, and somebody who looks at its pages."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, expect, sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server
-from firstclick.serve.service import Service
 from tests.support.programs import program
 from tests.support.serving import a_service
 
@@ -26,7 +23,7 @@ SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser():
     """One browser for all; `launch` gives it a fresh profile folder."""
     path = os.environ.get("FIRSTCLICK_CHROMIUM") or program(
         *("chromium", "chromium-browser", "google-chrome"),
@@ -43,28 +40,28 @@ def browser() -> Iterator[Browser]:
 class Visitor:
     """Somebody before a screen: a page, and all that went wrong in it."""
 
-    def __init__(self, context: BrowserContext) -> None:
+    def __init__(self, context):
         self.page = context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
+        self.complaints = []
+        self.requests = []
         # The console tells of scripts that fail, loads that fail, and loads that the policy forbids.
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
-    def _hear(self, message: ConsoleMessage) -> None:
+    def _hear(self, message):
         if message.type in ("error", "warning"):
             self.complaints.append(f"{message.type}: {message.text}")
 
-    def forgive(self, text: str) -> None:
+    def forgive(self, text):
         """Leave out what was to be expected, which must have come."""
         assert any(text in one for one in self.complaints), self.complaints
         self.complaints = [one for one in self.complaints if text not in one]
 
 
 @pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
+def visitor(browser):
     with browser.new_context(viewport=DESK) as context:
         context.set_default_timeout(1000 * AT_LAST)
         visitor = Visitor(context)
@@ -73,12 +70,12 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path):
     with a_service(tmp_path) as service:
         yield service
 
 
 @pytest.fixture
-def server(service: Service) -> Iterator[Server]:
+def server(service):
     with Server(service, Settings(port=0)) as server:
         yield server

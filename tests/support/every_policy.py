@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-from firstclick.catalog.item import Item
 from firstclick.registry import make_policy, policy_classes
 from firstclick.serve.model.model import Model
 from tests.support import made_log
@@ -15,7 +14,7 @@ from tests.support import made_log
 plain = made_log.made_items
 
 
-def digests() -> dict[str, str]:
+def digests():
     """What a process of its own prints."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
@@ -28,14 +27,14 @@ def digests() -> dict[str, str]:
     return dict(line.split() for line in done.stdout.splitlines())
 
 
-def shares(*arguments: int, **more: int) -> list[Item]:
-    return [item._replace(features=abs(item.features) / 3) for item in plain(*arguments, **more)]  # type: ignore[arg-type]
+def shares(*arguments, **more):
+    return [item._replace(features=abs(item.features) / 3) for item in plain(*arguments, **more)]
 
 
-def main() -> None:
+def main():
     for name in sorted(policy_classes()):
         policy = make_policy(name)
-        made_log.made_items = shares if policy.unit_features else plain  # type: ignore[assignment]
+        made_log.made_items = shares if policy.unit_features else plain
         log = made_log.Log(name)
         log.play(12)
         if policy.growable:

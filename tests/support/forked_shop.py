@@ -1,8 +1,6 @@
 """A shop in which everything happens, and the same told to a new model of any policy: what a fork must be."""
 
-from collections.abc import Callable
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,6 @@ from firstclick.registry import make_policy
 from firstclick.serve.log.events import (
     KIND_OF,
     Availability,
-    Body,
     Event,
     ItemsWithdrawn,
     Kind,
@@ -23,9 +20,8 @@ from firstclick.serve.log.events import (
     packed,
     read_feedback,
 )
-from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import first_event, items_changed
-from firstclick.serve.service import Service
 from firstclick.streams import stream
 from tests.support import seam
 
@@ -35,7 +31,7 @@ IDS = [f"i{row}" for row in range(N_ITEMS)]
 FEATURES = (stream(3, "features").random((N_ITEMS, 3)) * [90.0, 1.0, 7.0]).round(3)
 
 
-def first_items(table: Any = FEATURES) -> list[Item]:
+def first_items(table=FEATURES):
     rows = [None] * N_ITEMS if table is None else table.tolist()
     return [
         Item(item, f"item {item}", "odd" if row % 2 else "even", rows[row]) for row, item in enumerate(IDS)
@@ -45,28 +41,28 @@ def first_items(table: Any = FEATURES) -> list[Item]:
 class Shop:
     """A model of a service, and what was told to it: each entry makes the event in the log of a new model."""
 
-    def __init__(self, service: Service, policy: str, *, name: str = "shop", table: Any = FEATURES) -> None:
+    def __init__(self, service, policy, *, name="shop", table=FEATURES):
         self.service, self.name, self.table = service, name, table
         self.policy = make_policy(policy)
         self.items = first_items(table)
         service.create(name, policy=policy, k=K, items=self.items, seed=5)
-        self.told: list[Callable[[Model], bytes | Body]] = []
+        self.told = []
 
-    def called(self, name: str, policy: str) -> "Shop":
+    def called(self, name, policy):
         """A fork of it that has this name, and goes on by itself."""
         shop = copy(self)
         shop.name, shop.policy, shop.told = name, make_policy(policy), list(self.told)
         return shop
 
-    def play(self, steps: int, seed: int) -> None:
+    def play(self, steps, seed):
         """Requests and clicks of all sorts."""
         draw = stream(seed, "play")
         n_context = self.policy.n_context
         for step in range(steps):
-            asked: dict[str, Any] = {}
+            asked = {}
             if n_context:
                 asked["context"] = draw.normal(size=n_context).round(2).tolist()
-            own: dict[str, list[float]] = {}
+            own = {}
             if step % 5 == 1:
                 asked |= {"candidates": IDS[:8], "exclude": ["i1"]}
                 if self.policy.takes_features and self.table is not None:
@@ -78,7 +74,7 @@ class Shop:
                 asked |= {"at_most": {"odd": 1}}
             slate = self.service.recommend(self.name, **asked)
             n = len(slate.items)
-            said: dict[str, Any] = {"click": (None, 0, n - 1)[step % 3]}
+            said = {"click": (None, 0, n - 1)[step % 3]}
             if step % 4 == 3:
                 said = {"clicks": [0, n - 1], "examined": n}
             if step % 11 == 10:
@@ -89,36 +85,36 @@ class Shop:
             features = [own[item] for item in slate.items] if own else []
             self.told.append(_told_feedback(rows, said, asked.get("context", []), features, slate.items))
 
-    def event(self, seq: int) -> Event:
+    def event(self, seq):
         model = self.service.model(self.name)
         ((event,),) = self.service.store.events(model.id, seq - 1, seq)
         return event
 
-    def put(self, *items: Item) -> None:
+    def put(self, *items):
         self.service.put_items(self.name, items)
         self.told.append(lambda model: items_changed(model, items))
 
-    def withdraw(self, *ids: str) -> None:
+    def withdraw(self, *ids):
         self.service.withdraw_items(self.name, ids)
         self.told.append(lambda model: ItemsWithdrawn(list(ids)))
 
-    def set_available(self, on: list[str], off: list[str]) -> None:
+    def set_available(self, on, off):
         self.service.set_available(self.name, on=on, off=off)
         self.told.append(lambda model: Availability(on, off))
 
-    def put_list(self, name: str, items: list[str]) -> None:
+    def put_list(self, name, items):
         self.service.put_list(self.name, name, items)
         self.told.append(lambda model: ListPut(name, items))
 
-    def set_explore(self, share: float) -> None:
+    def set_explore(self, share):
         self.service.set_explore(self.name, share)
         self.told.append(lambda model: SettingsChanged(share))
 
-    def roll_back(self, seq: int) -> None:
+    def roll_back(self, seq):
         self.service.roll_back(self.name, seq)
         self.told.append(lambda model: RolledBack(seq))
 
-    def live(self) -> "Shop":
+    def live(self):
         """A while in which everything happens."""
         features = self.table is not None
         self.play(22, 1)
@@ -139,7 +135,7 @@ class Shop:
         self.play(12, 4)
         return self
 
-    def anew(self, policy: str) -> Model:
+    def anew(self, policy):
         """A new model of another policy with the same items, which was told the same."""
         first = first_event(
             "new", policy=make_policy(policy).with_context(self.policy.n_context), k=K, items=self.items,
@@ -147,7 +143,7 @@ class Shop:
         )  # fmt: skip
         events = [Event(1, Kind.CREATED, bytes(16), packed(first), 0.0)]
 
-        def known_at(seq: int) -> Known:
+        def known_at(seq):
             model = Model(0, "new", first)
             model.apply(events[1:seq], known_at)
             return model.known()
@@ -163,10 +159,8 @@ class Shop:
         return model
 
 
-def _told_feedback(
-    rows: bytes, said: dict[str, Any], context: list[float], features: list[list[float]], items: list[Any]
-) -> Callable[[Model], bytes]:
-    def payload(model: Model) -> bytes:
+def _told_feedback(rows, said, context, features, items):
+    def payload(model):
         policy = model.engine.policy
         clicks = said.get("clicks") or [one for one in [said.get("click")] if one is not None]
         first_alone = policy.wants_all_clicks and "clicks" not in said
@@ -180,7 +174,7 @@ def _told_feedback(
     return payload
 
 
-def assert_same(found: Model, wanted: Model) -> None:
+def assert_same(found, wanted):
     """Both know the same, bit for bit."""
     for mine, its in zip(found.engine.state, wanted.engine.state, strict=True):
         assert mine.dtype == its.dtype

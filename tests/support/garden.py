@@ -1,7 +1,5 @@
 """A small data set with groups."""
 
-from pathlib import Path
-
 import numpy as np
 
 from firstclick.data import Interactions, synthetic_matrix
@@ -19,7 +17,7 @@ class Garden(Source):
     synthetic = True
     seed: int = param(3, "seed", at_least=0)
 
-    def load(self, path, progress=lambda done, total: None) -> Interactions:
+    def load(self, path, progress=lambda done, total: None):
         feedback = synthetic_matrix(self.seed, USERS, ITEMS, GROUPS)
         pairs = feedback.matrix.tocoo()
         progress(1, 1)
@@ -35,7 +33,7 @@ class Garden(Source):
         )
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     """The content of every file below a folder but the log of speeds, by name."""
     return {
         str(path.relative_to(folder)): path.read_bytes()

@@ -3,13 +3,11 @@
 import time
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
 
-from firstclick.serve.log.drawn import Drawn, read_drawn
-from firstclick.serve.log.events import Event, Kind, read_feedback
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.log.drawn import read_drawn
+from firstclick.serve.log.events import Kind, read_feedback
+from firstclick.serve.service import open_service
 from firstclick.trials.assignment import bucket_of
-from firstclick.wire.feedback import ServedSlate
 from tests.support.made_log import K, bare, made_items
 
 LIST = ["i7", "i2", "i9", "i4"]
@@ -25,23 +23,23 @@ def a_shop(place, clock=time, **more):
         yield service
 
 
-def events_of(service: Service, name: str = "shop") -> list[Event]:
+def events_of(service, name="shop"):
     """The log, for what it says of feedback see `said_of`."""
     return list(chain.from_iterable(service.store.events(service.model(name).id, 0)))
 
 
-def drawn_of(event: Event) -> Drawn:
+def drawn_of(event):
     """What the slate of this feedback was drawn from."""
     drawn = read_drawn(read_feedback(event.payload).fields)
     assert drawn is not None
     return drawn
 
 
-def slates_of(service: Service, name: str = "shop") -> list[Event]:
+def slates_of(service, name="shop"):
     return [event for event in events_of(service, name) if event.kind == Kind.FEEDBACK]
 
 
-def unit_in(service: Service, arm: int, *, name: str = "shop", other_than: str = "") -> str:
+def unit_in(service, arm, *, name="shop", other_than=""):
     """A unit that the running trial shows this arm."""
     trial = service.model(name).launch.running
     assert trial is not None
@@ -52,7 +50,7 @@ def unit_in(service: Service, arm: int, *, name: str = "shop", other_than: str =
     raise AssertionError(f"nobody is in arm {arm}")
 
 
-def answered(service: Service, click: int | None, name: str = "shop", **asked: Any) -> ServedSlate:
+def answered(service, click, name="shop", **asked):
     """A slate that was shown and reported."""
     slate = service.recommend(name, **asked)
     service.feedback(name, slate, click)

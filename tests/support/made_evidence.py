@@ -32,7 +32,7 @@ class Made:
     group: str = ""
     stuck: Mapping[Case, float] = field(default_factory=dict)  # how much more its first run loses
 
-    def evidence(self) -> Evidence:
+    def evidence(self):
         made = Evidence(self.synthetic, self.steps, self.facts, self.group_sizes, self.group)
         for case, mean in self.regrets.items():
             own = np.roll(OTHER, len(str(case)))
@@ -45,9 +45,9 @@ class Made:
         return made
 
 
-def as_the_paper_says(dataset: str) -> Made:
+def as_the_paper_says(dataset):
     """Evidence on which every testable sentence about a data set holds."""
-    regrets: dict[Case, float] = {}
+    regrets = {}
     ranked = {"yelp": (1.4, 2.0, 2.75), "million-song": (0.9, 1.2, 1.0), "movielens": (1.3, 1.5, 1.1)}
     for size, ucb1, times in zip((16, 256, "all"), (1.9, 15.0, 150.0), ranked[dataset], strict=True):
         regrets |= {Case(UCB1, size): 700 * ucb1, Case(LIN_TS, size): 700.0, Case(RANKED, size): 700 * times}

@@ -8,7 +8,6 @@ from firstclick.registry import policy_class
 from firstclick.serve.log.events import (
     KIND_OF,
     Availability,
-    Body,
     Created,
     Event,
     FirstItems,
@@ -18,13 +17,13 @@ from firstclick.serve.log.events import (
     feedback_payload,
     packed,
 )
-from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 
 N_ITEMS, N_FEATURES, K = 13, 4, 3
 
 
-def made_items(n: int = N_ITEMS, *, first: int = 0, seed: int = 1) -> list[Item]:
+def made_items(n=N_ITEMS, *, first=0, seed=1):
     """Items with features, the first of which is constant."""
     features = np.random.default_rng(seed).normal(size=(first + n, N_FEATURES)) / 3
     features[:, 0] = 1.0
@@ -34,18 +33,18 @@ def made_items(n: int = N_ITEMS, *, first: int = 0, seed: int = 1) -> list[Item]
     ]
 
 
-def takes_features(policy: str) -> bool:
+def takes_features(policy):
     """Whether the policy looks at features, where there are some."""
     known = policy_class(policy)
     return known.needs_features or known.takes_features
 
 
-def bare(items: list[Item]) -> list[Item]:
+def bare(items):
     """The items without their features."""
     return [item._replace(features=None) for item in items]
 
 
-def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> Created:
+def created(policy="cascade-lin-ts", items=None):
     """The first event of a model."""
     items = made_items() if items is None else items
     if not takes_features(policy):
@@ -57,46 +56,46 @@ def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> 
 class Log:
     """Events in a list, and the model that folds them one at a time as they come."""
 
-    def __init__(self, policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> None:
+    def __init__(self, policy="cascade-lin-ts", items=None):
         self.created = created(policy, items)
-        self.events: list[Event] = []
+        self.events = []
         self._add(Kind.CREATED, packed(self.created))
         self.model = self.begin()
 
-    def begin(self) -> Model:
+    def begin(self):
         return Model(1, "made", self.created)
 
-    def _add(self, kind: int, payload: bytes) -> Event:
+    def _add(self, kind, payload):
         seq = len(self.events) + 1
         event = Event(seq, kind, seq.to_bytes(16, "big"), payload, 1_000_000.0 + seq / 3)
         self.events.append(event)
         return event
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event):
         self.model.apply([event], self.known_at)
 
-    def change(self, body: Body) -> None:
+    def change(self, body):
         self._apply(self._add(KIND_OF[type(body)], packed(body)))
 
-    def put(self, items: list[Item]) -> None:
+    def put(self, items):
         if not self.created.n_features:
             items = [item._replace(features=NOT_GIVEN) for item in items]
         self.change(items_changed(self.model, items))
 
-    def set_available(self, *, on: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> None:
+    def set_available(self, *, on=(), off=()):
         self.change(Availability(list(on), list(off)))
 
-    def withdraw(self, *ids: str) -> None:
+    def withdraw(self, *ids):
         self.change(ItemsWithdrawn(list(ids)))
 
-    def roll_back(self, to: int) -> None:
+    def roll_back(self, to):
         self.change(RolledBack(to))
 
-    def feedback(self, rows: list[int], click: int | None) -> None:
+    def feedback(self, rows, click):
         payload = feedback_payload(click, 999, np.array(rows, "<u4").tobytes())
         self._apply(self._add(Kind.FEEDBACK, payload))
 
-    def play(self, steps: int, seed: int = 0) -> None:
+    def play(self, steps, seed=0):
         """Recommend and answer with made-up clicks."""
         draw = np.random.default_rng(seed)
         for step in range(steps):
@@ -104,16 +103,16 @@ class Log:
             click = int(draw.integers(0, K + 1))
             self.feedback(rows.tolist(), click if click < len(rows) else None)
 
-    def model_at(self, seq: int) -> Model:
+    def model_at(self, seq):
         """All of the log up to there, folded in one go."""
         model = self.begin()
         model.apply(self.events[1:seq], self.known_at)
         return model
 
-    def known_at(self, seq: int) -> Known:
+    def known_at(self, seq):
         return self.model_at(seq).known()
 
-    def eventful(self) -> "Log":
+    def eventful(self):
         """A log in which everything happens."""
         self.play(40)
         self.put([*made_items(2, first=50), made_items()[3]._replace(name="renamed")])

@@ -1,10 +1,8 @@
 """Logs in memory: slates of a simulated click model, one at a time, in plain Python and NumPy."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from firstclick.files.progress import Progress, silent
+from firstclick.files.progress import silent
 from firstclick.logs.ranked_log import RankedLog, SlateBatch
 
 
@@ -28,7 +26,7 @@ class MadeUpLog(RankedLog):
         self.k = self._items.shape[1]
         self._size = size
 
-    def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
+    def batches(self, progress=silent):
         for start in range(0, len(self._items), self._size):
             part = slice(start, start + self._size)
             yield SlateBatch(

@@ -23,7 +23,7 @@ class Command(NamedTuple):
     is_python: bool = False
 
 
-def commands(page: str) -> list[Command]:
+def commands(page):
     """The commands of a page: those after `$ ` in blocks of the language console, and blocks in Python."""
     found = []
     for language, block in re.findall(r"```(console|python)\n(.*?)```", page, re.DOTALL):
@@ -40,7 +40,7 @@ def commands(page: str) -> list[Command]:
 class Shell:
     """A folder to be in, and a free port instead of 8000."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.port = server.getsockname()[1]
@@ -51,16 +51,16 @@ class Shell:
             "FIRSTCLICK_PORT": str(self.port),
             "COLUMNS": "100",
         }
-        self.running: list[subprocess.Popen[bytes]] = []
+        self.running = []
 
-    def run(self, command: str) -> str:
+    def run(self, command):
         done = subprocess.run(
             ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         return done.stdout.strip()
 
-    def start(self, command: str) -> None:
+    def start(self, command):
         self.running.append(
             subprocess.Popen(
                 ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment,
@@ -76,7 +76,7 @@ class Shell:
                 assert time.monotonic() < end, f"{command} is not ready after {SERVER_SECONDS} s"
                 time.sleep(0.2)
 
-    def close(self) -> None:
+    def close(self):
         for process in self.running:
             process.send_signal(signal.SIGTERM)
             process.wait(30)

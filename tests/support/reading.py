@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from firstclick.logs.ranked_log import RankedLog
-
 
 @dataclass
 class Read:
@@ -20,7 +18,7 @@ class Read:
     notes: str
 
 
-def read(log: RankedLog) -> Read:
+def read(log):
     found = Read([], [], [], [], [], [], [], " / ".join(log.notes))
     for batch in log.batches():
         for row in range(batch.n):
@@ -36,5 +34,5 @@ def read(log: RankedLog) -> Read:
     return found
 
 
-def plain(chances: Any) -> list[float | None]:
+def plain(chances):
     return [None if np.isnan(chance) else float(chance) for chance in chances]

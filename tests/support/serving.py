@@ -1,11 +1,8 @@
 """A service on a temporary file, its application driven in process, and a server where sockets matter."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -27,7 +24,7 @@ ITEMS = [
 
 
 @contextmanager
-def a_service(folder: Path, **settings: Any) -> Iterator[Service]:
+def a_service(folder, **settings):
     """A service with the model 'shop': four items, three places."""
     with open_service(str(folder / "shop.db"), **settings) as service:
         service.create("shop", policy="cascade-lin-ts", k=3, items=ITEMS, seed=1)
@@ -43,36 +40,36 @@ class Site:
     runner: asyncio.Runner
     headers: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+    def ask(self, method, path, body=None, **more):
         """One request; `body` is sent as JSON."""
         if body is not None:
             more["json"] = body
         more["headers"] = self.headers | dict(more.get("headers", {}))
         return self.runner.run(self._ask(method, path, **more))
 
-    async def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+    async def _ask(self, method, path, **more):
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
             return await client.request(method, path, **more)
 
-    def post_bytes(self, path: str, content: bytes, media: str = "application/json") -> httpx.Response:
+    def post_bytes(self, path, content, media="application/json"):
         """A body as it is."""
         return self.ask("POST", path, content=content, headers={"content-type": media})
 
-    def add_key(self, role: str, model: str | None = None) -> str:
+    def add_key(self, role, model=None):
         """A new key of this role, made behind the server's back."""
         text, digest = new_key()
         self.service.store.add_api_key(role, role, digest, 0.0, model)
         self.service.maintenance.reload_api_keys()
         return text
 
-    def recommend(self) -> dict[str, Any]:
+    def recommend(self):
         """A slate."""
         return dict(self.ask("POST", "/v1/models/shop/recommend", {}).json())
 
 
 @contextmanager
-def a_site(folder: Path, *, of_service: dict[str, Any] | None = None, **settings: Any) -> Iterator[Site]:
+def a_site(folder, *, of_service=None, **settings):
     """The application on a service of its own."""
     with a_service(folder, **(of_service or {})) as service, asyncio.Runner() as runner:
         app = App(service, Settings(**settings))
@@ -83,7 +80,7 @@ def a_site(folder: Path, *, of_service: dict[str, Any] | None = None, **settings
 
 
 @contextmanager
-def a_server(folder: Path, *, of_service: dict[str, Any] | None = None, **settings: Any) -> Iterator[Server]:
+def a_server(folder, *, of_service=None, **settings):
     """A server on a free port of this machine."""
     with (
         a_service(folder, **(of_service or {})) as service,
@@ -95,24 +92,24 @@ def a_server(folder: Path, *, of_service: dict[str, Any] | None = None, **settin
 class Exchange:
     """One request by hand: any path, any headers, a body in pieces; counts the pieces that were read."""
 
-    def __init__(self, app: App, pieces: Sequence[bytes] = (b"",), *, gone: bool = False) -> None:
+    def __init__(self, app, pieces=(b"",), *, gone=False):
         self.app = app
         self.pieces = list(pieces)
         self.gone = gone
         self.n_read = 0
-        self.sent: list[Any] = []
+        self.sent = []
 
-    async def _receive(self) -> dict[str, Any]:
+    async def _receive(self):
         if self.n_read == len(self.pieces):
             return {"type": "http.disconnect"}
         self.n_read += 1
         more = self.n_read < len(self.pieces) or self.gone
         return {"type": "http.request", "body": self.pieces[self.n_read - 1], "more_body": more}
 
-    async def _send(self, message: Any) -> None:
+    async def _send(self, message):
         self.sent.append(message)
 
-    async def ask(self, method: str, raw_path: str, headers: dict[str, str] | None = None) -> "Exchange":
+    async def ask(self, method, raw_path, headers=None):
         """The exchange after its answer."""
         given = {"host": "127.0.0.1", "content-type": "application/json"} | (headers or {})
         path, _, query = raw_path.partition("?")
@@ -131,13 +128,13 @@ class Exchange:
         return self
 
     @property
-    def code(self) -> int:
+    def code(self):
         return int(self.sent[0]["status"])
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self):
         return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
 
     @property
-    def body(self) -> bytes:
+    def body(self):
         return bytes(self.sent[1]["body"])

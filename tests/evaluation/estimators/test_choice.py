@@ -8,7 +8,7 @@ from firstclick.evaluation.estimators.position_ips import IIPS
 from firstclick.evaluation.estimators.prefix_ips import RIPS, SELF_NORMALISED_RIPS
 
 
-def folds(apart: float) -> np.ndarray:
+def folds(apart):
     """Fold sums of RIPS and of an estimator with a fifth of its noise, so many standard errors apart."""
     rng = np.random.default_rng(1)
     noisy, quiet = rng.normal(size=(2, 200))
@@ -29,16 +29,14 @@ def folds(apart: float) -> np.ndarray:
         (IIPS, 3.0, "rips"),
     ],
 )
-def test_the_distance_from_rips_counts_where_noise_cannot_explain_it(
-    other: object, apart: float, chosen: str
-) -> None:
-    found = choose([RIPS, other], folds(apart), np.ones(200), "pbm", np.random.default_rng(2))  # type: ignore[list-item]
+def test_the_distance_from_rips_counts_where_noise_cannot_explain_it(other, apart, chosen):
+    found = choose([RIPS, other], folds(apart), np.ones(200), "pbm", np.random.default_rng(2))
     assert found.name == chosen
     assert found.name == min(found.losses, key=lambda name: found.losses[name])
     assert ("Too far from RIPS" in found.reasons[1]) == (chosen == "rips")
 
 
-def test_of_two_the_one_with_less_noise_wins_whichever_comes_first() -> None:
+def test_of_two_the_one_with_less_noise_wins_whichever_comes_first():
     noisy_and_quiet = folds(0.0)
     assert choose(
         [RIPS, SELF_NORMALISED_RIPS], noisy_and_quiet[:, ::-1], np.ones(200), "cm", np.random.default_rng(2)

@@ -7,28 +7,28 @@ import numpy as np
 import pytest
 
 from firstclick.evaluation.estimators import evaluate as module
-from firstclick.evaluation.estimators.evaluate import Evaluation, evaluate
-from firstclick.evaluation.estimators.weighted_slates import Table, WeightedSlates
+from firstclick.evaluation.estimators.evaluate import evaluate
+from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 from tests.support.reference import small_worlds as small
 
 LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
 TARGET = small.plackett_luce(np.array([4.0, 1.0, 1.0, 0.3]))
 
 
-def drawn(model: small.ClickModel, n: int, seed: int, target: Table = TARGET) -> WeightedSlates:
+def drawn(model, n, seed, target=TARGET):
     """A log of a small world."""
     slates, chances = small.enumerated(model, LOGGER, target)
     rows = np.random.default_rng(seed).choice(len(chances), size=n, p=chances)
     return WeightedSlates(*(None if one is None else one[rows] for one in slates))
 
 
-def estimate(found: Evaluation, name: str) -> module.Estimate:
+def estimate(found, name):
     (one,) = (one for one in found.estimates if one.name == name)
     return one
 
 
 @pytest.mark.parametrize("n", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
-def test_the_example_that_others_get_wrong(n: int) -> None:
+def test_the_example_that_others_get_wrong(n):
     """Items (.9, .5, .1), two places, a cascade, a uniform logger, the target (0, 1): 0.95 clicks a page.
     skdr-eval 0.12 says 1.152 ± 0.003."""
     rng = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_the_example_that_others_get_wrong(n: int) -> None:
 
 
 @pytest.mark.parametrize("model", [small.cascade, small.dbn, small.pbm])
-def test_the_truth_lies_inside_the_chosen_interval(model: small.ClickModel) -> None:
+def test_the_truth_lies_inside_the_chosen_interval(model):
     """Fixed seeds; a 95 % interval misses with probability 0.05 for another seed."""
     found = evaluate(drawn(model, 5000, seed=3), learning=False, click_model="dbn")
     assert found.answer is not None
@@ -59,7 +59,7 @@ def test_the_truth_lies_inside_the_chosen_interval(model: small.ClickModel) -> N
     assert found.answer.difference_low < truth < found.answer.difference_high
 
 
-def test_estimators_by_position_are_candidates_under_pbm_alone() -> None:
+def test_estimators_by_position_are_candidates_under_pbm_alone():
     slates = drawn(small.pbm, 3000, seed=1)
     by_position = {"iips", "sn-iips"}
     for model in (None, "cm", "dcm", "sdbn", "dbn"):
@@ -71,7 +71,7 @@ def test_estimators_by_position_are_candidates_under_pbm_alone() -> None:
     assert any("PBM fits the log" in reason for reason in found.reasons)
 
 
-def test_cross_validation_prefers_the_estimator_with_less_spread() -> None:
+def test_cross_validation_prefers_the_estimator_with_less_spread():
     """One list of 24 is the target. The model of the clicks is right, so what remains is the users' own."""
     target = np.eye(len(small.SLATES))[5]
     slates = drawn(small.pbm, 4000, seed=2, target=target)
@@ -87,7 +87,7 @@ def test_cross_validation_prefers_the_estimator_with_less_spread() -> None:
     )
 
 
-def test_estimators_by_position_win_under_pbm_and_lose_where_it_was_named_wrongly() -> None:
+def test_estimators_by_position_win_under_pbm_and_lose_where_it_was_named_wrongly():
     """One list is the target: its weights by position are far smaller than those of prefixes."""
     target = np.eye(len(small.SLATES))[5]
     found = evaluate(drawn(small.pbm, 20_000, seed=9, target=target), learning=False, click_model="pbm")
@@ -99,7 +99,7 @@ def test_estimators_by_position_win_under_pbm_and_lose_where_it_was_named_wrongl
     assert any("Too far from RIPS for noise: IIPS" in reason for reason in found.reasons)
 
 
-def test_the_choice_follows_from_the_seed() -> None:
+def test_the_choice_follows_from_the_seed():
     slates = drawn(small.dbn, 2000, seed=4)
     assert evaluate(slates, learning=False, seed=1) == evaluate(slates, learning=False, seed=1)
     one, other = (
@@ -108,7 +108,7 @@ def test_the_choice_follows_from_the_seed() -> None:
     assert one != other
 
 
-def test_batches_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_give_what_the_whole_gives(monkeypatch):
     whole = drawn(small.dbn, 1000, seed=5)
     parts = [
         WeightedSlates(*(None if one is None else one[start : start + 300] for one in whole))
@@ -124,7 +124,7 @@ def test_batches_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> N
         )
 
 
-def test_a_log_that_learned_has_bernstein_intervals_unless_spreads_are_known() -> None:
+def test_a_log_that_learned_has_bernstein_intervals_unless_spreads_are_known():
     slates = drawn(small.cascade, 4000, seed=6)
     found = evaluate(slates, learning=True)
     assert {one.name: one.interval for one in found.estimates if one.valid} == dict.fromkeys(
@@ -143,7 +143,7 @@ def test_a_log_that_learned_has_bernstein_intervals_unless_spreads_are_known() -
     assert estimate(known, "rips").value == pytest.approx(estimate(fixed, "rips").value)
 
 
-def test_an_evaluation_is_plain_json() -> None:
+def test_an_evaluation_is_plain_json():
     found = evaluate(drawn(small.dbn, 500, seed=8), learning=False)
     assert json.loads(json.dumps(dataclasses.asdict(found), allow_nan=False))["slates"] == 500
     slates = drawn(small.dbn, 500, seed=8)

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from firstclick.evaluation.estimators.intervals import (
-    Intervals,
     bernstein,
     lower_mean,
     normal,
@@ -16,7 +15,7 @@ from firstclick.evaluation.estimators.intervals import (
 )
 
 
-def test_a_normal_interval_is_mean_and_standard_error() -> None:
+def test_a_normal_interval_is_mean_and_standard_error():
     rng = np.random.default_rng(1)
     terms, shown = rng.normal(2, 3, 4000), rng.normal(1, 1, 4000)
     found = normal(terms, shown, 0.9)
@@ -29,14 +28,14 @@ def test_a_normal_interval_is_mean_and_standard_error() -> None:
     )
 
 
-def test_clicks_that_are_shared_cancel_in_the_difference() -> None:
+def test_clicks_that_are_shared_cancel_in_the_difference():
     rng = np.random.default_rng(2)
     shown = (rng.random(5000) < 0.3) * 1.0
     found = normal(shown * rng.choice([0.9, 1.1], 5000), shown, 0.95)
     assert _width(found.difference) < 0.2 * _width(found.value)
 
 
-def test_few_large_terms_widen_the_interval_as_student_says() -> None:
+def test_few_large_terms_widen_the_interval_as_student_says():
     terms = np.zeros(10_000)
     terms[:8] = 100.0
     found = normal(terms, np.zeros(10_000), 0.95)
@@ -44,20 +43,20 @@ def test_few_large_terms_widen_the_interval_as_student_says() -> None:
     assert _width(found.value) / 2 / error == pytest.approx(stats.t.ppf(0.975, 7), rel=0.01)
 
 
-def test_stabilising_weights_make_up_for_spread() -> None:
+def test_stabilising_weights_make_up_for_spread():
     spread = np.array([[1.0, 1.0], [4.0, 4.0], [100.0, 100.0]])
     np.testing.assert_allclose(stabilising_weights(spread), [1.0, 0.5, 0.1])
     assert stabilising_weights(np.array([[1.0, 31.0]]))[0] == pytest.approx(1 / math.sqrt(2 / 3 + 31 / 3))
 
 
-def test_stabilised_terms_with_equal_weights_are_normal_ones() -> None:
+def test_stabilised_terms_with_equal_weights_are_normal_ones():
     rng = np.random.default_rng(3)
     terms, shown = rng.random((2, 100))
     same, expected = stabilised(terms, shown, np.full(100, 0.3), 0.95), normal(terms, shown, 0.95)
     assert (*same.value, *same.difference) == pytest.approx((*expected.value, *expected.difference))
 
 
-def test_a_weighted_mean_covers_where_the_spread_changes_with_the_past() -> None:
+def test_a_weighted_mean_covers_where_the_spread_changes_with_the_past():
     """A term's scale follows the sign of the sum before it. 400 logs; a 95 % interval misses in more than
     9 % of them with a probability below 0.001."""
     rng = np.random.default_rng(4)
@@ -73,7 +72,7 @@ def test_a_weighted_mean_covers_where_the_spread_changes_with_the_past() -> None
     assert held / 400 > 0.91
 
 
-def test_bernstein_bounds_hold_for_rare_huge_terms_where_normal_ones_do_not() -> None:
+def test_bernstein_bounds_hold_for_rare_huge_terms_where_normal_ones_do_not():
     """A logger that matches the target once in 100 slates. 300 logs: a 95 % interval misses in more than 9 %
     with a probability below 0.002."""
     rng = np.random.default_rng(5)
@@ -91,7 +90,7 @@ def test_bernstein_bounds_hold_for_rare_huge_terms_where_normal_ones_do_not() ->
     assert naive / 300 < 0.91
 
 
-def test_bernstein_bounds_close_in_on_the_mean() -> None:
+def test_bernstein_bounds_close_in_on_the_mean():
     rng = np.random.default_rng(6)
     terms = (rng.random(200_000) < 0.3) * 1.0
     bound = lower_mean(terms, 0.0, 1.0, 0.025)
@@ -99,7 +98,7 @@ def test_bernstein_bounds_close_in_on_the_mean() -> None:
     assert terms.mean() - 4.5 * error < bound < terms.mean() - 1.96 * error
 
 
-def test_the_bernstein_difference_holds_while_what_is_shown_improves() -> None:
+def test_the_bernstein_difference_holds_while_what_is_shown_improves():
     rng = np.random.default_rng(7)
     n = 20_000
     rates = np.linspace(0.1, 0.5, n)
@@ -114,6 +113,6 @@ def test_the_bernstein_difference_holds_while_what_is_shown_improves() -> None:
     assert _width(found) < 0.25
 
 
-def _width(bounds: Intervals | tuple[float, float, float]) -> float:
-    _, low, high = bounds  # type: ignore[misc]
-    return float(high - low)  # type: ignore[operator]
+def _width(bounds):
+    _, low, high = bounds
+    return float(high - low)

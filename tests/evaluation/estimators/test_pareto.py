@@ -10,7 +10,7 @@ from firstclick.evaluation.estimators.support import SupportSums
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 
 
-def weights(k: float) -> np.ndarray:
+def weights(k):
     uniform = (np.arange(2000) + 0.5) / 2000
     return ((1 - uniform) ** -k - 1) / k * (1 + 0.1 * np.sin(np.arange(2000))) + 1
 
@@ -24,23 +24,23 @@ def weights(k: float) -> np.ndarray:
         (0.9, 0.8506241437892242, 0.5204547184891455),
     ],
 )
-def test_the_shape_is_that_of_arviz(k: float, by_psis: float, by_fit: float) -> None:
+def test_the_shape_is_that_of_arviz(k, by_psis, by_fit):
     assert pareto_k(weights(k)) == pytest.approx(by_psis, abs=1e-9)
     assert pareto_shape(np.sort(weights(k)) - 0.5) == pytest.approx(by_fit, abs=1e-9)
 
 
-def test_zeros_and_scale_do_not_matter() -> None:
+def test_zeros_and_scale_do_not_matter():
     found = pareto_k(weights(0.5))
     assert found is not None
     assert pareto_k(np.concatenate([np.zeros(500), 7 * weights(0.5)])) == pytest.approx(found, abs=1e-9)
 
 
-def test_equal_weights_have_no_tail_and_few_have_none_to_tell_of() -> None:
+def test_equal_weights_have_no_tail_and_few_have_none_to_tell_of():
     assert pareto_k(np.repeat([0.0, 20.0], 500)) == -math.inf
     assert pareto_k(weights(0.5)[-99:]) is None
 
 
-def test_batches_give_the_same_tail_as_the_whole() -> None:
+def test_batches_give_the_same_tail_as_the_whole():
     rng = np.random.default_rng(1)
     ratio = rng.pareto(3.0, (30_000, 1)) * 0.01
     whole = WeightedSlates(np.zeros((30_000, 1)), np.full((30_000, 1), 0.5), ratio / 2)

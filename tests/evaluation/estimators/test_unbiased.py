@@ -14,7 +14,7 @@ CASCADE_LIKE = (small.cascade, small.dbn)
 MODELS = (*CASCADE_LIKE, small.pbm, small.both_ways)
 
 
-def expectation(name: str, model: small.ClickModel, target: np.ndarray) -> float:
+def expectation(name, model, target):
     """The mean of the terms over all slates and outcomes. Self-normalised forms divide by exact means: what
     they come to with a log without end."""
     (estimator,) = (one for one in ESTIMATORS if one.name == name)
@@ -25,7 +25,7 @@ def expectation(name: str, model: small.ClickModel, target: np.ndarray) -> float
     return float(chances @ estimator.terms(slates, means))
 
 
-def is_right(family: str, model: small.ClickModel) -> bool:
+def is_right(family, model):
     """Whether the behaviour is the one that the family assumes."""
     if family == "slate":
         return True
@@ -33,7 +33,7 @@ def is_right(family: str, model: small.ClickModel) -> bool:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_outcomes_of_a_small_world_have_probabilities_that_add_up(model: small.ClickModel) -> None:
+def test_the_outcomes_of_a_small_world_have_probabilities_that_add_up(model):
     for slate in small.SLATES:
         assert sum(model(slate, outcome) for outcome in small.OUTCOMES) == pytest.approx(1.0, abs=1e-12)
 
@@ -41,17 +41,15 @@ def test_the_outcomes_of_a_small_world_have_probabilities_that_add_up(model: sma
 @pytest.mark.parametrize("target", [TARGET, ALWAYS], ids=["random", "one list"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: one.name)
-def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(
-    estimator: object, model: small.ClickModel, target: np.ndarray
-) -> None:
+def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(estimator, model, target):
     truth = small.value(model, target)
-    found = expectation(estimator.name, model, target)  # type: ignore[attr-defined]
-    if is_right(estimator.family, model):  # type: ignore[attr-defined]
+    found = expectation(estimator.name, model, target)
+    if is_right(estimator.family, model):
         assert found == pytest.approx(truth, abs=1e-12)
     else:
         assert abs(found - truth) > 1e-3
 
 
-def test_a_target_that_is_the_logger_gets_the_clicks_as_they_were() -> None:
+def test_a_target_that_is_the_logger_gets_the_clicks_as_they_were():
     slates, _ = small.enumerated(small.dbn, LOGGER, LOGGER)
     np.testing.assert_allclose(RIPS.terms(slates, {}), slates.clicks.sum(axis=1), atol=1e-12)

@@ -16,21 +16,21 @@ from tests.support.reference.normals import Normals
 DRAW = np.random.default_rng(20)
 
 
-def places(n: int, chosen: tuple[int, ...], full_at: list[int] | None = None) -> Places:
+def places(n, chosen, full_at=None):
     never = [len(chosen)] * n
     return Places(np.arange(n), np.array(chosen), np.array(full_at or never), np.arange(1, len(chosen) + 1))
 
 
-def greedy(scores: np.ndarray, groups: list[int], cap: int, k: int) -> tuple[int, ...]:
+def greedy(scores, groups, cap, k):
     """The best rows of which no group has more than the cap: slow and obvious."""
-    slate: list[int] = []
+    slate = []
     for row in np.argsort(-scores):
         if len(slate) < k and sum(groups[one] == groups[row] for one in slate) < cap:
             slate.append(int(row))
     return tuple(slate)
 
 
-def in_the_plane(law: GaussianScores, prefix: tuple[int, ...]) -> np.ndarray:
+def in_the_plane(law, prefix):
     """The exact chances for two shared numbers: g = r (cos, sin), and r^2/2 is exponential."""
     angles = (np.arange(400_000) + 0.5) / 400_000 * 2 * np.pi
     along = law.loads @ np.array([np.cos(angles), np.sin(angles)])
@@ -47,7 +47,7 @@ def in_the_plane(law: GaussianScores, prefix: tuple[int, ...]) -> np.ndarray:
     return np.array(found)
 
 
-def test_two_shared_numbers_to_one_in_a_thousand() -> None:
+def test_two_shared_numbers_to_one_in_a_thousand():
     law = GaussianScores(DRAW.normal(size=8) / 2, DRAW.normal(size=(8, 2)))
     for prefix in [(0, 1, 2), (3, 7, 4), (5, 2, 6)]:
         wanted = in_the_plane(law, prefix)
@@ -57,7 +57,7 @@ def test_two_shared_numbers_to_one_in_a_thousand() -> None:
         assert (np.abs(found.chances - wanted) <= 4.5 * found.errors + 1e-6).all()
 
 
-def test_one_in_a_million_to_a_tenth_with_fewer_draws_than_counting() -> None:
+def test_one_in_a_million_to_a_tenth_with_fewer_draws_than_counting():
     """Independent scores are a case of shared noise, and have exact chances by quadrature."""
     means, deviations = np.array([0.0, 1.0, 2.2, 0.7, 1.9, 1.0]), np.array([0.7, 0.6, 0.5, 0.6, 0.4, 0.5])
     law, chosen = GaussianScores(means, np.diag(deviations)), places(6, (3, 0, 5, 2))
@@ -69,7 +69,7 @@ def test_one_in_a_million_to_a_tenth_with_fewer_draws_than_counting() -> None:
 
 
 @pytest.mark.parametrize("caps", [False, True])
-def test_many_shared_numbers_as_counted(caps: bool) -> None:
+def test_many_shared_numbers_as_counted(caps):
     n, d, draws = 8, 4, 200_000
     law = GaussianScores(DRAW.normal(size=n) / 2, DRAW.normal(size=(n, d)) / 2)
     groups = [0, 1, 0, 1, 2, 2, 0, 1] if caps else list(range(n))
@@ -85,14 +85,14 @@ def test_many_shared_numbers_as_counted(caps: bool) -> None:
         assert abs(found.chances[j - 1] - share) < 4.5 * error  # false alarm: 1 in 100,000
 
 
-def test_chances_of_all_slates_add_up_to_one() -> None:
+def test_chances_of_all_slates_add_up_to_one():
     law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
     found = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
     total = np.sum([one.chances[1] for one in found])
     assert total == pytest.approx(1.0, abs=4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in found])))
 
 
-def test_equal_rows_come_in_any_order_and_one_after_the_other() -> None:
+def test_equal_rows_come_in_any_order_and_one_after_the_other():
     law = GaussianScores(np.zeros(4), np.array([[1.0], [1.0], [-1.0], [1.0]]))
     found = gaussian_propensity(law, places(4, (1, 0, 3, 2)), 0.05, seed=0)
     assert found.method == "exact"
@@ -101,7 +101,7 @@ def test_equal_rows_come_in_any_order_and_one_after_the_other() -> None:
     np.testing.assert_allclose(apart.chances, [1 / 6, 0, 0])
 
 
-def test_one_shared_number_is_exact() -> None:
+def test_one_shared_number_is_exact():
     law = GaussianScores(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]))
     found = gaussian_propensity(law, places(3, (1, 0)), 0.05, seed=0)
     assert found.method == "exact"
@@ -109,13 +109,13 @@ def test_one_shared_number_is_exact() -> None:
     np.testing.assert_allclose(found.chances, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
 
 
-def test_a_row_that_is_never_first_has_no_chance() -> None:
+def test_a_row_that_is_never_first_has_no_chance():
     loads = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.1]])
     found = gaussian_propensity(GaussianScores(np.zeros(4), loads), places(4, (3, 0)), 0.05, seed=0)
     np.testing.assert_array_equal(found.chances, 0.0)
 
 
-def test_places_with_scores_of_their_own() -> None:
+def test_places_with_scores_of_their_own():
     """The second place draws anew, among the rows that are left."""
     laws = tuple(GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 2))) for _ in range(2))
     second = 1 + np.argmax(laws[1].means[1:4])
@@ -127,7 +127,7 @@ def test_places_with_scores_of_their_own() -> None:
     assert (np.abs(found.chances - wanted) < 4.5 * found.errors).all()
 
 
-def test_own_parts() -> None:
+def test_own_parts():
     """Without shared noise the scores are independent; with it, as counted."""
     means, own = DRAW.normal(size=7) / 2, DRAW.uniform(0.3, 1.0, 7)
     slate = places(7, (2, 5, 1))

@@ -1,7 +1,6 @@
 """Probabilities of slates against the slates that the engine really draws."""
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from firstclick.catalog.catalog import Catalog
 from firstclick.evaluation.propensities.slate_propensity import says_its_law, slate_propensity
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.online.engine import PolicyEngine
-from firstclick.online.request import SlateRequest, read_request, with_pinned
+from firstclick.online.request import read_request, with_pinned
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
 from firstclick.registry import make_policy, policy_class
@@ -22,7 +21,7 @@ K = 3
 DRAWN = 20_000
 
 
-def taught(policy: str, *, features: bool, steps: int = 40, ties: bool = True) -> PolicyEngine:
+def taught(policy, *, features, steps=40, ties=True):
     """An engine that has learned a little. With `ties` rows 5 and 6 have the same features."""
     draw = np.random.default_rng(3)
     table = draw.normal(size=(8, 3)) / 2
@@ -42,12 +41,12 @@ def taught(policy: str, *, features: bool, steps: int = 40, ties: bool = True) -
     return engine
 
 
-def drawn(engine: PolicyEngine, request: SlateRequest, n: int = DRAWN) -> Counter[tuple[int, ...]]:
+def drawn(engine, request, n=DRAWN):
     slates = engine.recommend_many(np.uint64(99), range(n), request.free, request.kernel, scored=False)
     return Counter(tuple(with_pinned(rows, request.rows.pinned).tolist()) for rows, _ in slates)
 
 
-def check(engine: PolicyEngine, request: SlateRequest, n: int = DRAWN, most: int = 3) -> set[str]:
+def check(engine, request, n=DRAWN, most=3):
     """The commonest slates, and one seldom seen, come as often as their probabilities say."""
     seen = drawn(engine, request, n)
     methods = set()
@@ -71,7 +70,7 @@ def check(engine: PolicyEngine, request: SlateRequest, n: int = DRAWN, most: int
         ("cascade-mixed", True, "monte carlo"), ("cascade-mixed", False, "monte carlo"),
     ],
 )  # fmt: skip
-def test_as_the_engine_draws(policy: str, features: bool, method: str) -> None:
+def test_as_the_engine_draws(policy, features, method):
     engine = taught(policy, features=features)
     assert check(engine, read_request(engine)) == {method}
 
@@ -83,7 +82,7 @@ LINEAR = [
 
 
 @pytest.mark.parametrize("policy", policies(LINEAR))
-def test_a_law_gives_the_slates_of_the_engine_for_the_same_noise(policy: str) -> None:
+def test_a_law_gives_the_slates_of_the_engine_for_the_same_noise(policy):
     engine = taught(policy, features=policy != "ts-cascade", ties=False)
     context = np.ones(engine.policy.n_context) if engine.policy.n_context else None
     request, rows = read_request(engine, context=context), np.arange(8)
@@ -93,7 +92,7 @@ def test_a_law_gives_the_slates_of_the_engine_for_the_same_noise(policy: str) ->
     for number, (slate, _) in enumerate(slates):
         fill_normal(np.uint64(mix(np.uint64(99), np.uint64(number))), noise)
         if isinstance(law, PlaceScores):
-            wanted: list[int] = []
+            wanted = []
             for place, one in enumerate(law.places):
                 scores = one.means + one.loads @ noise.reshape(K, -1)[place]
                 scores[wanted] = -np.inf
@@ -107,12 +106,12 @@ def test_a_law_gives_the_slates_of_the_engine_for_the_same_noise(policy: str) ->
             np.testing.assert_allclose(scores[slate], -np.sort(-scores)[:K], rtol=1e-9)
 
 
-def test_linear_samplers_as_the_engine_draws() -> None:
+def test_linear_samplers_as_the_engine_draws():
     engine = taught("cascade-lin-ts", features=True)
     assert check(engine, read_request(engine), n=5_000) == {"monte carlo"}
 
 
-REQUESTS: list[dict[str, Any]] = [
+REQUESTS = [
     {"candidates": ["i6", "i1", "i2", "i5", "i4"], "k": 2},
     {"exclude": ["i0", "i3"], "pinned": {1: "i7"}},
     {"at_most": {"odd": 1}},
@@ -122,20 +121,20 @@ REQUESTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("policy", ["random", "cascade-ts", "cascade-mixed"])
-def test_with_what_a_request_allows(policy: str) -> None:
+def test_with_what_a_request_allows(policy):
     for features in [False, True] if policy == "cascade-mixed" else [False]:
         engine = taught(policy, features=features)
         for asked in REQUESTS:
             check(engine, read_request(engine, **asked), n=6_000, most=1)
 
 
-def test_features_that_come_with_the_request() -> None:
+def test_features_that_come_with_the_request():
     engine = taught("cascade-mixed", features=True)
     own = np.random.default_rng(4).normal(size=(5, 3))
     check(engine, read_request(engine, candidates=IDS[1:6], features=own))
 
 
-def test_a_slate_that_the_request_does_not_allow_has_no_chance() -> None:
+def test_a_slate_that_the_request_does_not_allow_has_no_chance():
     engine = taught("cascade-ts", features=False)
     for asked, slate, first in [
         ({"exclude": ["i3"]}, [0, 3, 1], 1),
@@ -149,7 +148,7 @@ def test_a_slate_that_the_request_does_not_allow_has_no_chance() -> None:
         np.testing.assert_array_equal(found.chances[first:], 0.0)
 
 
-def test_pinned_places_are_sure() -> None:
+def test_pinned_places_are_sure():
     engine = taught("cascade-ts", features=False)
     request = read_request(engine, pinned={0: "i5", 1: "i2"})
     found = slate_propensity(engine, request, np.array([5, 2, 0]))
@@ -158,7 +157,7 @@ def test_pinned_places_are_sure() -> None:
 
 
 @OTHERS
-def test_the_draw_of_a_logged_slate_counts() -> None:
+def test_the_draw_of_a_logged_slate_counts():
     """So that weights are unbiased: the mean of (n + 1) / (hits + 1) is (1 - (1 - p)^(n + 1)) / p."""
     engine = taught("cascade-ucb1", features=False)
     (slate,) = drawn(engine, read_request(engine), 1)
@@ -170,14 +169,14 @@ def test_the_draw_of_a_logged_slate_counts() -> None:
     assert slate_propensity(engine, read_request(engine), np.array(slate[::-1])).chances[2] == 0
 
 
-def test_a_law_belongs_to_the_draw_of_its_class() -> None:
+def test_a_law_belongs_to_the_draw_of_its_class():
     # Without a name of its own: a named policy would be known to all tests of this process.
     class Bold(CascadeLinTS):
         @staticmethod
-        def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        def recommend(numbers, state, catalog, request, key, noise, slate):
             return CascadeLinTS.recommend(numbers, state, catalog, request, key, 3.0 * noise, slate)
 
     assert says_its_law(CascadeLinTS)
     assert says_its_law(policy_class("dcm-lin-ts"))
     assert not says_its_law(Bold)
-    assert not make_policy("cascade-ucb1").score_law(None, None, None, None, None)  # type: ignore[arg-type]
+    assert not make_policy("cascade-ucb1").score_law(None, None, None, None, None)

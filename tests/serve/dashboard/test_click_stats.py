@@ -13,7 +13,7 @@ from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, TIERS, ClickSt
 BEGIN = 1_700_000_000.0
 
 
-def history(times: list[float], clicks: list[int], chunk: int = 10_000) -> ClickStats:
+def history(times, clicks, chunk=10_000):
     made = ClickStats()
     for start in range(0, len(times), chunk):
         made.add(np.array(times[start : start + chunk]), np.array(clicks[start : start + chunk], np.int64))
@@ -24,7 +24,7 @@ def history(times: list[float], clicks: list[int], chunk: int = 10_000) -> Click
     events=st.lists(st.tuples(st.floats(0, 3 * DAY), st.integers(-1, 4)), min_size=1, max_size=60),
     chunk=st.integers(1, 20),
 )
-def test_counts_do_not_depend_on_how_events_come_together(events: list, chunk: int) -> None:
+def test_counts_do_not_depend_on_how_events_come_together(events, chunk):
     times, clicks = [BEGIN + time for time, _ in events], [click for _, click in events]
     whole = history(times, clicks)
     assert history(times, clicks, chunk).as_json() == whole.as_json()
@@ -40,7 +40,7 @@ def test_counts_do_not_depend_on_how_events_come_together(events: list, chunk: i
 
 
 @pytest.mark.parametrize("age", [5, 300, 899, 4000, 86_000, 400_000, 3e7, 2e8])
-def test_buckets_hold_every_slate_of_their_time_and_are_not_many(age: float) -> None:
+def test_buckets_hold_every_slate_of_their_time_and_are_not_many(age):
     times = np.sort(BEGIN + np.random.default_rng(1).uniform(0, age, 5000))
     times[0] = BEGIN
     made = history(times.tolist(), [0, -1] * 2500)
@@ -54,13 +54,13 @@ def test_buckets_hold_every_slate_of_their_time_and_are_not_many(age: float) -> 
         assert sum(bucket.clicks for bucket in buckets) == 2500
 
 
-def test_the_first_slates_are_kept_apart() -> None:
+def test_the_first_slates_are_kept_apart():
     n = FIRST_SLATES + 500
     made = history([BEGIN + i for i in range(n)], [0] * FIRST_SLATES + [-1] * 500, chunk=333)
     assert (made.first_clicks, made.clicks, made.slates) == (FIRST_SLATES, FIRST_SLATES, n)
 
 
-def test_memory_is_bounded_and_a_jumping_clock_breaks_nothing() -> None:
+def test_memory_is_bounded_and_a_jumping_clock_breaks_nothing():
     made = ClickStats()
     for i in range(5000):
         made.add(np.array([BEGIN + 7 * i]), np.array([0]))

@@ -6,21 +6,20 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from firstclick.catalog.item import Item
 from firstclick.serve.config import Settings
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
 from firstclick.serve.http.static import static_files
-from firstclick.serve.service import Service, open_service
-from tests.support.browsing import PHONE, SIDEWAYS, Visitor, program
+from firstclick.serve.service import open_service
+from tests.support.browsing import PHONE, SIDEWAYS, program
 from tests.support.serving import a_service
 
 HOSTILE = [
@@ -33,7 +32,7 @@ HOSTILE = [
 ]
 
 
-def test_ci_does_not_skip_what_lacks_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ci_does_not_skip_what_lacks_a_program(monkeypatch):
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="nosuch is not installed: install it"):
         program("nosuch", "nosuch-either")
@@ -43,26 +42,24 @@ def test_ci_does_not_skip_what_lacks_a_program(monkeypatch: pytest.MonkeyPatch) 
     assert program("nosuch", "sh") == shutil.which("sh")
 
 
-def visit(service: Service, slates: int, *, model: str = "shop") -> None:
+def visit(service, slates, *, model="shop"):
     """So many slates; every other one is clicked, at its second place."""
     tokens = [service.recommend(model).token for _ in range(slates)]
     service.feedback_batch(model, [(token, 1 if i % 2 else None) for i, token in enumerate(tokens)])
 
 
-def put_hostile_names(service: Service) -> None:
+def put_hostile_names(service):
     """Another model, whose items are all called so."""
     items = [Item(f"{i}{name}"[:256], name, name, np.array([1.0, 0.1 * i])) for i, name in enumerate(HOSTILE)]
     service.create("hostile", policy="cascade-lin-ts", k=len(items), items=items, seed=1)
     visit(service, 300, model="hostile")
 
 
-def is_live(page: Page) -> None:
+def is_live(page):
     expect(page.locator("#status")).to_have_attribute("data-state", "live")
 
 
-def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(service, server, visitor):
     visit(service, 500)
     page = visitor.page
     page.goto(server.address)
@@ -96,9 +93,7 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
     assert {path for path in paths if not path.startswith("/v1/")} - {"/openapi.json"} == set(static_files())
 
 
-def test_numbers_grow_in_place_while_clicks_arrive(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_numbers_grow_in_place_while_clicks_arrive(service, server, visitor):
     visit(service, 20)
     page = visitor.page
     page.goto(server.address)
@@ -117,7 +112,7 @@ def test_numbers_grow_in_place_while_clicks_arrive(
     assert page.evaluate("scrollY") == 400
 
 
-def test_a_trial_is_answered_in_words_first(service: Service, server: Server, visitor: Visitor) -> None:
+def test_a_trial_is_answered_in_words_first(service, server, visitor):
     # Clicks follow who decided, so that the policy is better; who is in which arm is drawn anew each time.
     service.set_baseline("shop", ["cake", "tea", 7, "espresso"], max_loss=1.0)
     page = visitor.page
@@ -156,7 +151,7 @@ def test_a_trial_is_answered_in_words_first(service: Service, server: Server, vi
         assert page.evaluate(SIDEWAYS) <= 0
 
 
-def test_a_file_that_has_not_changed_is_not_sent_again(server: Server, visitor: Visitor) -> None:
+def test_a_file_that_has_not_changed_is_not_sent_again(server, visitor):
     page = visitor.page
     for _ in range(2):
         page.goto(f"{server.address}/ui/api")
@@ -166,7 +161,7 @@ def test_a_file_that_has_not_changed_is_not_sent_again(server: Server, visitor: 
 
 
 @pytest.mark.long
-def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Visitor) -> None:
+def test_the_page_goes_on_by_itself_after_a_restart(tmp_path, visitor):
     page = visitor.page
     with a_service(tmp_path) as service, Server(service, Settings(port=0)) as server:
         visit(service, 20)
@@ -190,9 +185,7 @@ def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Vis
 @pytest.mark.parametrize(
     "place", ["/#hostile", pytest.param("/ui/example.html#hostile", marks=pytest.mark.long)]
 )
-def test_names_are_text_whatever_is_in_them(
-    service: Service, server: Server, visitor: Visitor, place: str
-) -> None:
+def test_names_are_text_whatever_is_in_them(service, server, visitor, place):
     put_hostile_names(service)
     page = visitor.page
     page.set_viewport_size(PHONE)
@@ -220,9 +213,7 @@ def test_names_are_text_whatever_is_in_them(
 
 
 @pytest.mark.long
-def test_a_server_with_keys_is_shown_to_who_has_one(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_server_with_keys_is_shown_to_who_has_one(service, server, visitor):
     (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
     service.store.add_api_key("web", "page", page_digest, 0.0)
@@ -259,9 +250,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
 
 
 @pytest.mark.long
-def test_the_model_is_chosen_by_a_list_or_by_the_address(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_the_model_is_chosen_by_a_list_or_by_the_address(service, server, visitor):
     service.create("tea-room", policy="random", k=2, items=[Item(n, n, "", None) for n in "abc"], seed=1)
     visit(service, 20)
     visit(service, 30, model="tea-room")
@@ -283,9 +272,7 @@ def test_the_model_is_chosen_by_a_list_or_by_the_address(
 
 
 @pytest.mark.long
-def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(service, server, visitor):
     items = [Item(n, n, "", None) for n in "abc"]
     service.create("unvisited", policy="cascade-ts", k=3, items=items, seed=1)
     visit(service, 500)
@@ -298,7 +285,7 @@ def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
             expect(page.locator(panel)).to_be_visible()
             assert page.evaluate(SIDEWAYS) <= 0, (width, model)
 
-    def brightness(what: str) -> int:
+    def brightness(what):
         colour = page.evaluate(f"getComputedStyle(document.body).{what}")
         return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
 
@@ -312,9 +299,7 @@ def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
 
 @pytest.mark.long
 @pytest.mark.parametrize("keyed", [False, True], ids=["open", "with keys"])
-def test_the_calls_that_an_unvisited_model_offers_work(
-    service: Service, server: Server, visitor: Visitor, keyed: bool
-) -> None:
+def test_the_calls_that_an_unvisited_model_offers_work(service, server, visitor, keyed):
     program("curl")
     page, environment = visitor.page, os.environ | {"NO_PROXY": "127.0.0.1"}
     page.goto(server.address)
@@ -329,7 +314,7 @@ def test_the_calls_that_an_unvisited_model_offers_work(
     expect(page.locator("#first-calls")).to_be_visible()
     expect(page.locator("#learning")).to_be_hidden()
 
-    def call(text: str) -> dict[str, str]:
+    def call(text):
         done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, check=True)
         return dict(json.loads(done.stdout))
 
@@ -341,29 +326,27 @@ def test_the_calls_that_an_unvisited_model_offers_work(
     expect(page.locator("#accepted")).to_have_text("1")
 
 
-def mark_slate(page: Page) -> None:
+def mark_slate(page):
     page.locator("#slots li").first.evaluate("node => { node.dataset.old = '' }")
 
 
-def has_next_slate(page: Page) -> None:
+def has_next_slate(page):
     """Another slate than the one that was marked; until it is there no click counts."""
     expect(page.locator("#slots [data-old]")).to_have_count(0)
     expect(page.locator("#slots button")).to_have_count(3)
 
 
-def has_seen(page: Page, examined: int) -> None:
+def has_seen(page, examined):
     expect(page.locator("#seen")).to_have_text(f"Seen: {examined} of 3.")
 
 
-def answer(page: Page, what: str) -> None:
+def answer(page, what):
     mark_slate(page)
     page.locator(what).click()
     has_next_slate(page)
 
 
-def test_the_example_page_sends_the_click_and_the_lack_of_one(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_the_example_page_sends_the_click_and_the_lack_of_one(service, server, visitor):
     page, recent = visitor.page, service.model("shop").recent
     page.goto(f"{server.address}/ui/example.html#shop")
     expect(page.locator("#slots button")).to_have_count(3)
@@ -392,9 +375,7 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(
 
 
 @pytest.mark.parametrize(("hash", "said"), [("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")])
-def test_the_example_page_shows_the_first_model_unless_another_is_named(
-    server: Server, visitor: Visitor, hash: str, said: str
-) -> None:
+def test_the_example_page_shows_the_first_model_unless_another_is_named(server, visitor, hash, said):
     page = visitor.page
     page.goto(f"{server.address}/ui/example.html{hash}")
     if said:
@@ -406,9 +387,7 @@ def test_the_example_page_shows_the_first_model_unless_another_is_named(
 
 
 @pytest.mark.parametrize("hash", ["", "#shop"])
-def test_the_example_page_says_that_it_has_no_key(
-    service: Service, server: Server, visitor: Visitor, hash: str
-) -> None:
+def test_the_example_page_says_that_it_has_no_key(service, server, visitor, hash):
     service.store.add_api_key("me", "read", new_key()[1], 0.0)
     service.maintenance.reload_api_keys()
     visitor.page.goto(f"{server.address}/ui/example.html{hash}")
@@ -418,9 +397,7 @@ def test_the_example_page_says_that_it_has_no_key(
 
 
 @pytest.mark.long
-def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
-    service: Service, visitor: Visitor
-) -> None:
+def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(service, visitor):
     page, model = visitor.page, service.model("shop")
     with Server(service, Settings(port=0)) as server:
         page.goto(f"{server.address}/ui/example.html#shop")
@@ -437,11 +414,11 @@ def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
 
 
 @pytest.mark.long
-def test_intervals_and_steps_are_computed_right(server: Server, visitor: Visitor) -> None:
+def test_intervals_and_steps_are_computed_right(server, visitor):
     page = visitor.page
     page.goto(server.address)
 
-    def numbers(call: str) -> object:
+    def numbers(call):
         return page.evaluate(f"import('/ui/numbers.js').then((numbers) => {call})")
 
     assert numbers("numbers.wilson(0, 0)") == {"rate": None, "low": 0, "high": 1}

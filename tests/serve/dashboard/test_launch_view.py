@@ -1,36 +1,32 @@
 """What the dashboard tells of a launch: the list, who decides, and the trial."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from firstclick.serve.dashboard.data import View, Views
+from firstclick.serve.dashboard.data import Views
 from firstclick.serve.dashboard.launch import Decider, reasons_of
-from firstclick.serve.service import Service
 from tests.support.serving import ITEMS, a_service
 
 LIST = ["cake", 7, "tea", "espresso"]
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path):
     with a_service(tmp_path) as service:
         yield service
 
 
-def view(service: Service) -> View:
+def view(service):
     return Views(service, "full").of("shop")
 
 
-def visit(service: Service, slates: int, *, click: int | None = None, units: int = 0) -> None:
+def visit(service, slates, *, click=None, units=0):
     shown = [
         service.recommend("shop", unit=place % units if units else None).token for place in range(slates)
     ]
     service.feedback_batch("shop", [(token, click) for token in shown])
 
 
-def test_without_a_list_it_has_only_its_own_start_to_compare_with(service: Service) -> None:
+def test_without_a_list_it_has_only_its_own_start_to_compare_with(service):
     visit(service, 300, click=1)
     told = view(service)
     assert (told.against_list, told.trial, told.deciders) == (None, None, [])
@@ -39,7 +35,7 @@ def test_without_a_list_it_has_only_its_own_start_to_compare_with(service: Servi
     assert {tuple(slate.reasons) for slate in told.recent} == {("policy",) * 3}
 
 
-def test_with_a_list_the_slates_of_both_are_counted_apart(service: Service) -> None:
+def test_with_a_list_the_slates_of_both_are_counted_apart(service):
     visit(service, 5, click=1)
     service.set_baseline("shop", LIST, max_loss=0.25)
     before = view(service).against_list
@@ -66,7 +62,7 @@ def test_with_a_list_the_slates_of_both_are_counted_apart(service: Service) -> N
     assert view(service).deciders == []
 
 
-def test_who_decided_is_told_of_the_last_slates(service: Service) -> None:
+def test_who_decided_is_told_of_the_last_slates(service):
     service.set_baseline("shop", LIST, max_loss=1.0)
     service.start_trial("shop", {"policy": 0.7, "baseline": 0.3})
     visit(service, 60, units=60)
@@ -86,7 +82,7 @@ def test_who_decided_is_told_of_the_last_slates(service: Service) -> None:
     assert {tuple(slate.reasons) for slate in told.recent} == {("baseline",) * 3}
 
 
-def test_an_arm_of_another_model_decides_under_its_own_name(service: Service) -> None:
+def test_an_arm_of_another_model_decides_under_its_own_name(service):
     service.create("other", policy="cascade-lin-ts", k=3, items=ITEMS, seed=2)
     service.start_trial("shop", {"policy": 0.5, "model:other": 0.5})
     visit(service, 40, units=40)
@@ -98,7 +94,7 @@ def test_an_arm_of_another_model_decides_under_its_own_name(service: Service) ->
     assert [arm.name for arm in told.trial.answer.arms] == ["policy", "model:other"]
 
 
-def test_slates_of_others_do_not_count_as_exploring(service: Service) -> None:
+def test_slates_of_others_do_not_count_as_exploring(service):
     # The list is never the best slate of a policy that has learned otherwise.
     visit(service, 200, click=2)
     known = service.exploring["shop"].share()
@@ -109,7 +105,7 @@ def test_slates_of_others_do_not_count_as_exploring(service: Service) -> None:
     assert service.exploring["shop"].share() == known
 
 
-def test_a_pinned_item_says_so_and_an_early_slate_says_nothing(service: Service) -> None:
+def test_a_pinned_item_says_so_and_an_early_slate_says_nothing(service):
     service.set_baseline("shop", LIST, max_loss=0.05)
     service.feedback("shop", service.recommend("shop", pinned={1: "espresso"}), 0)
     model = service.model("shop")

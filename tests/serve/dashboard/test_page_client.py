@@ -2,22 +2,20 @@
 
 import re
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import msgspec
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import expect
 
 from firstclick.serve.config import Settings
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.server import Server
 from firstclick.serve.http.static import static_files
-from firstclick.serve.service import Service
-from tests.support.browsing import AT_LAST, SIDEWAYS, Visitor
+from tests.support.browsing import AT_LAST, SIDEWAYS
 
 # Each item is most of the window: one is in sight at a time.
 SHOP = """<!doctype html><title>A shop</title><body style="margin: 0"><div style="height: %(above)dpx"></div>
@@ -39,7 +37,7 @@ await page.show(document.querySelector("#slate"), tile);
 </script>"""
 
 
-def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "", extra: str = "") -> None:
+def open_shop(page, server, *, above=0, options="", extra=""):
     """A page of the shop, on the server's own origin."""
     address = f"{server.address}/shop.html"
     html = SHOP % {"above": above, "server": server.address, "options": options, "extra": extra}
@@ -48,28 +46,28 @@ def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "", 
     expect(page.locator(".item")).to_have_count(3)
 
 
-def heard(service: Service) -> list[tuple[int | None, int | None]]:
+def heard(service):
     """Click and `examined` of all that the model has learned from."""
     return [(said.click, said.examined) for _, said in service.model("shop").recent]
 
 
-def comes_to(told: Callable[[], object], wanted: object) -> None:
+def comes_to(told, wanted):
     end = time.monotonic() + AT_LAST
     while told() != wanted and time.monotonic() < end:
         time.sleep(0.02)
     assert told() == wanted
 
 
-def has_reported(page: Page, *statuses: str) -> None:
+def has_reported(page, *statuses):
     page.wait_for_function("n => reports.length >= n", arg=len(statuses))
     assert [report.get("status") for report in page.evaluate("reports")] == list(statuses)
 
 
-def unsent(page: Page) -> int:
+def unsent(page):
     return int(page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('firstclick')).length"))
 
 
-def test_the_first_click_is_learned_once(service: Service, server: Server, visitor: Visitor) -> None:
+def test_the_first_click_is_learned_once(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -87,13 +85,11 @@ def test_the_first_click_is_learned_once(service: Service, server: Server, visit
     assert sum(url.endswith("/feedback") for url in visitor.requests) == 1
 
 
-def test_a_lost_answer_is_asked_for_again_and_counted_once(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_lost_answer_is_asked_for_again_and_counted_once(service, server, visitor):
     page = visitor.page
-    bodies: list[str | None] = []
+    bodies = []
 
-    def lose_the_first(route: Route) -> None:
+    def lose_the_first(route):
         bodies.append(route.request.post_data)
         if len(bodies) == 1:
             assert route.fetch().status == 201  # the server has it, and the page never hears of it
@@ -113,13 +109,11 @@ def test_a_lost_answer_is_asked_for_again_and_counted_once(
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_not_now_is_tried_again_when_the_server_says(
-    service: Service, server: Server, visitor: Visitor, code: int
-) -> None:
+def test_not_now_is_tried_again_when_the_server_says(service, server, visitor, code):
     page = visitor.page
-    times: list[float] = []
+    times = []
 
-    def refuse_the_first(route: Route) -> None:
+    def refuse_the_first(route):
         times.append(time.monotonic())
         if len(times) == 1:
             route.fulfill(status=code, headers={"Retry-After": "2"}, json={})
@@ -136,7 +130,7 @@ def test_not_now_is_tried_again_when_the_server_says(
 
 
 @pytest.mark.parametrize("code", [404, 409, 410, 422])
-def test_a_refusal_is_final(server: Server, visitor: Visitor, code: int) -> None:
+def test_a_refusal_is_final(server, visitor, code):
     page = visitor.page
     page.route("**/feedback", lambda route: route.fulfill(status=code, json={"error": {"message": "no"}}))
     open_shop(page, server)
@@ -149,9 +143,7 @@ def test_a_refusal_is_final(server: Server, visitor: Visitor, code: int) -> None
     visitor.forgive(str(code))
 
 
-def test_what_was_seen_is_measured_by_scrolling_and_told_on_leaving(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_what_was_seen_is_measured_by_scrolling_and_told_on_leaving(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -170,7 +162,7 @@ def test_what_was_seen_is_measured_by_scrolling_and_told_on_leaving(
     comes_to(lambda: heard(service), [(None, 1), (None, 2)])
 
 
-def test_a_look_takes_a_moment(server: Server, visitor: Visitor) -> None:
+def test_a_look_takes_a_moment(server, visitor):
     page = visitor.page
     page.clock.install()
     open_shop(page, server)
@@ -186,7 +178,7 @@ def test_a_look_takes_a_moment(server: Server, visitor: Visitor) -> None:
     assert page.evaluate("seen") == [1]
 
 
-def test_a_slate_that_nobody_saw_is_not_reported(service: Service, server: Server, visitor: Visitor) -> None:
+def test_a_slate_that_nobody_saw_is_not_reported(service, server, visitor):
     page = visitor.page
     open_shop(page, server, above=3000)
     page.wait_for_timeout(600)
@@ -203,9 +195,7 @@ TURN = """hidden => {
 }"""
 
 
-def test_a_tab_in_the_background_waits_for_its_visitor(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_tab_in_the_background_waits_for_its_visitor(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -225,9 +215,7 @@ def test_a_tab_in_the_background_waits_for_its_visitor(
 
 
 @pytest.mark.long
-def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -249,9 +237,7 @@ def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
 
 
 @pytest.mark.long
-def test_a_report_that_another_tab_is_sending_is_not_taken_back(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_report_that_another_tab_is_sending_is_not_taken_back(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -265,9 +251,7 @@ def test_a_report_that_another_tab_is_sending_is_not_taken_back(
     assert unsent(page) == 1
 
 
-def test_what_could_not_be_sent_is_sent_by_the_next_page(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_what_could_not_be_sent_is_sent_by_the_next_page(service, server, visitor):
     page = visitor.page
     page.route("**/feedback", lambda route: route.abort())
     open_shop(page, server)
@@ -289,18 +273,18 @@ class ShopSite(BaseHTTPRequestHandler):
 
     html = b""
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
         self.wfile.write(self.html)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         """Say nothing."""
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_page_of_another_origin_with_a_page_key(service: Service, visitor: Visitor, allowed: bool) -> None:
+def test_a_page_of_another_origin_with_a_page_key(service, visitor, allowed):
     page = visitor.page
     key, digest = new_key()
     service.store.add_api_key("web", "page", digest, 0.0)
@@ -330,10 +314,10 @@ def test_a_page_of_another_origin_with_a_page_key(service: Service, visitor: Vis
         site.shutdown()
 
 
-def test_slates_through_the_shops_own_server(service: Service, server: Server, visitor: Visitor) -> None:
+def test_slates_through_the_shops_own_server(service, server, visitor):
     page, sent = visitor.page, []
 
-    def recommend(route: Route) -> None:
+    def recommend(route):
         sent.append(route.request.headers.get("authorization"))
         slate = service.recommend("shop")
         route.fulfill(
@@ -356,9 +340,7 @@ GUIDE = Path(__file__).parents[3] / "docs" / "service" / "page_client.md"
 @pytest.mark.long
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("copied", [True, False])
-def test_the_documented_page_has_a_list_to_show_when_firstclick_is_away(
-    server: Server, visitor: Visitor, up: bool, copied: bool
-) -> None:
+def test_the_documented_page_has_a_list_to_show_when_firstclick_is_away(server, visitor, up, copied):
     page = visitor.page
     (html,) = re.findall(r"```html\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     html = html.replace("https://firstclick.shop.example", server.address).replace("fc_...", "")
@@ -385,14 +367,14 @@ LEAVE = """([tokens, url, age]) => tokens.forEach(token => {
 })"""
 
 
-def leave_reports(page: Page, server: Server, *tokens: str, days: int = 0) -> None:
+def leave_reports(page, server, *tokens, days=0):
     """As if an earlier page of the shop could not send these."""
     page.route("**/earlier.html", lambda route: route.fulfill(body="", content_type="text/html"))
     page.goto(f"{server.address}/earlier.html")
     page.evaluate(LEAVE, [tokens, f"{server.address}/v1/models/shop/feedback", days * 24 * 3600_000])
 
 
-def test_a_backlog_does_not_keep_the_next_slate_away(service: Service, visitor: Visitor) -> None:
+def test_a_backlog_does_not_keep_the_next_slate_away(service, visitor):
     page = visitor.page
     key, digest = new_key()
     service.store.add_api_key("web", "page", digest, 0.0)
@@ -410,9 +392,7 @@ def test_a_backlog_does_not_keep_the_next_slate_away(service: Service, visitor: 
 
 
 @pytest.mark.long
-def test_a_backlog_is_sent_by_a_page_without_a_slate(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_backlog_is_sent_by_a_page_without_a_slate(service, server, visitor):
     page = visitor.page
     leave_reports(page, server, service.recommend("shop").token)
     page.evaluate("""async () => {
@@ -424,9 +404,7 @@ def test_a_backlog_is_sent_by_a_page_without_a_slate(
 
 
 @pytest.mark.long
-def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(service, server, visitor):
     page = visitor.page
     leave_reports(page, server, service.recommend("shop").token, service.recommend("shop").token)
     open_shop(page, server)
@@ -438,9 +416,7 @@ def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(
 
 @pytest.mark.long
 @pytest.mark.parametrize("code", [201, 403, 503])
-def test_a_clock_that_was_set_right_does_not_lose_a_report(
-    service: Service, server: Server, visitor: Visitor, code: int
-) -> None:
+def test_a_clock_that_was_set_right_does_not_lose_a_report(service, server, visitor, code):
     page = visitor.page
     if code != 201:
         page.route("**/feedback", lambda route: route.fulfill(status=code, json={}))
@@ -461,9 +437,7 @@ def test_a_clock_that_was_set_right_does_not_lose_a_report(
 
 
 @pytest.mark.long
-def test_a_container_taken_from_the_page_is_reported_and_forgotten(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_container_taken_from_the_page_is_reported_and_forgotten(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -486,9 +460,7 @@ def test_a_container_taken_from_the_page_is_reported_and_forgotten(
 
 
 @pytest.mark.long
-def test_a_container_that_is_not_in_the_page_yet_is_not_forgotten(
-    service: Service, server: Server, visitor: Visitor
-) -> None:
+def test_a_container_that_is_not_in_the_page_yet_is_not_forgotten(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.evaluate("""async () => {
@@ -517,9 +489,7 @@ WALL = "<div id=cover style='position: fixed; inset: 0; background: white'>We va
     ],
     ids=["wall", "transparent", "hidden"],
 )
-def test_what_is_covered_is_not_seen_until_the_cover_is_gone(
-    service: Service, server: Server, visitor: Visitor, cover: str
-) -> None:
+def test_what_is_covered_is_not_seen_until_the_cover_is_gone(service, server, visitor, cover):
     page = visitor.page
     open_shop(page, server, extra=cover)
     page.wait_for_timeout(800)
@@ -540,9 +510,7 @@ def test_what_is_covered_is_not_seen_until_the_cover_is_gone(
     ],
     ids=["effects", "no pointer", "chat"],
 )
-def test_what_is_decorated_or_touched_by_a_corner_is_seen(
-    server: Server, visitor: Visitor, style: str
-) -> None:
+def test_what_is_decorated_or_touched_by_a_corner_is_seen(server, visitor, style):
     open_shop(
         visitor.page, server, extra=f"<style>{style}</style><div style='position: fixed; top: 0'>Menu</div>"
     )
@@ -550,7 +518,7 @@ def test_what_is_decorated_or_touched_by_a_corner_is_seen(
 
 
 @pytest.mark.long
-def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server: Server, visitor: Visitor) -> None:
+def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -582,9 +550,7 @@ def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server: Serve
     ],
     ids=["throws", "string", "promise", "nothing"],
 )
-def test_a_render_that_fails_leaves_the_old_slate_as_it_was(
-    service: Service, server: Server, visitor: Visitor, render: str, told: str
-) -> None:
+def test_a_render_that_fails_leaves_the_old_slate_as_it_was(service, server, visitor, render, told):
     page = visitor.page
     open_shop(page, server)
     page.wait_for_function("seen.includes(1)")
@@ -595,7 +561,7 @@ def test_a_render_that_fails_leaves_the_old_slate_as_it_was(
     assert heard(service) == [(1, 2)]
 
 
-def test_callbacks_that_fail_break_nothing_else(service: Service, server: Server, visitor: Visitor) -> None:
+def test_callbacks_that_fail_break_nothing_else(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.evaluate("""() => {
@@ -616,7 +582,7 @@ def test_callbacks_that_fail_break_nothing_else(service: Service, server: Server
     visitor.forgive("onreport is broken")
 
 
-def test_the_middle_button_counts_on_a_link_alone(service: Service, server: Server, visitor: Visitor) -> None:
+def test_the_middle_button_counts_on_a_link_alone(service, server, visitor):
     page = visitor.page
     open_shop(page, server)
     page.locator(".item").nth(0).click(button="middle")
@@ -630,7 +596,7 @@ def test_the_middle_button_counts_on_a_link_alone(service: Service, server: Serv
 # The viewer of the HTTP interface
 
 
-def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visitor) -> None:
+def test_the_viewer_lists_every_documented_route(server, visitor):
     page = visitor.page
     page.goto(f"{server.address}/ui/api")
     wanted = {f"{method}{path}" for path, ways in document()["paths"].items() for method in ways}
@@ -656,7 +622,7 @@ def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visito
         assert page.evaluate(SIDEWAYS) <= 0, width
 
 
-def test_the_viewer_asks_for_a_key(service: Service, server: Server, visitor: Visitor) -> None:
+def test_the_viewer_asks_for_a_key(service, server, visitor):
     (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
     service.store.add_api_key("web", "page", page_digest, 0.0)

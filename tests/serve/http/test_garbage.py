@@ -1,7 +1,6 @@
 """The garbage collector while a server runs."""
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
@@ -9,7 +8,7 @@ from firstclick.serve.http.garbage import MANY, SOME, Garbage
 
 
 @pytest.fixture
-def garbage() -> Iterator[Garbage]:
+def garbage():
     before = gc.get_threshold()
     made = Garbage()
     yield made
@@ -23,20 +22,20 @@ class Knot:
 
     alive = 0
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.me = self
         Knot.alive += 1
 
-    def __del__(self) -> None:
+    def __del__(self):
         Knot.alive -= 1
 
 
-def survivors(collections: int) -> list[list[int]]:
+def survivors(collections):
     """New objects that outlive so many collections of the middle generation."""
     return [kept for _ in range(collections) for kept in ([[] for _ in range(100)], gc.collect(1))[0]]
 
 
-def test_no_full_collection_comes_by_itself(garbage: Garbage) -> None:
+def test_no_full_collection_comes_by_itself(garbage):
     full = gc.get_stats()[2]["collections"]
     kept = [[number] for number in range(300_000)]
     assert gc.get_stats()[2]["collections"] == full
@@ -44,7 +43,7 @@ def test_no_full_collection_comes_by_itself(garbage: Garbage) -> None:
     assert len(kept) == 300_000
 
 
-def test_a_little_is_looked_at_and_then_left_alone(garbage: Garbage) -> None:
+def test_a_little_is_looked_at_and_then_left_alone(garbage):
     gc.disable()
     try:
         Knot()
@@ -60,7 +59,7 @@ def test_a_little_is_looked_at_and_then_left_alone(garbage: Garbage) -> None:
         gc.enable()
 
 
-def test_much_is_left_alone_unseen(garbage: Garbage) -> None:
+def test_much_is_left_alone_unseen(garbage):
     gc.disable()
     try:
         kept = survivors(MANY)

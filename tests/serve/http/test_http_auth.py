@@ -3,28 +3,26 @@
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from firstclick.serve.http.auth import host_of, is_loopback, new_key
-from tests.support.serving import Exchange, Site, a_site
+from tests.support.serving import Exchange, a_site
 
 ORIGIN = "https://shop.example"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path) as site:
         yield site
 
 
-def bearer(key: str) -> dict[str, str]:
+def bearer(key):
     return {"authorization": f"Bearer {key}"}
 
 
-def test_a_key_is_long_and_known_by_its_hash() -> None:
+def test_a_key_is_long_and_known_by_its_hash():
     text, digest = new_key()
     assert re.fullmatch(r"fc_[A-Za-z0-9_-]{43}", text)
     assert digest == hashlib.sha256(text.encode()).digest()
@@ -41,14 +39,14 @@ def test_a_key_is_long_and_known_by_its_hash() -> None:
         ("2130706433", 421),
     ],
 )  # fmt: skip
-def test_without_keys_only_this_machine_is_answered(site: Site, host: str, code: int) -> None:
+def test_without_keys_only_this_machine_is_answered(site, host, code):
     for method, path in (("GET", "/v1/models"), ("GET", "/"), ("GET", "/health/live"), ("POST", "/v1/empty")):
         exchange = site.runner.run(Exchange(site.app, [b"{}"]).ask(method, path, {"host": host}))
         assert exchange.code == code, path
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
-def test_without_keys_nobody_is_answered_through_a_proxy(site: Site, header: str) -> None:
+def test_without_keys_nobody_is_answered_through_a_proxy(site, header):
     # A proxy on this machine sends our own name as Host, and lets everyone in.
     sent = {header.lower(): "203.0.113.9"}
     for method, path in (("GET", "/v1/models"), ("GET", "/"), ("GET", "/health/live"), ("POST", "/v1/keys")):
@@ -59,14 +57,14 @@ def test_without_keys_nobody_is_answered_through_a_proxy(site: Site, header: str
     assert site.ask("GET", "/v1/models", headers=sent | bearer(key)).status_code == 200
 
 
-def test_with_keys_any_host_is_answered(site: Site) -> None:
+def test_with_keys_any_host_is_answered(site):
     key = site.add_key("read")
     exchange = Exchange(site.app)
     site.runner.run(exchange.ask("GET", "/v1/models", {"host": "shop.example"} | bearer(key)))
     assert exchange.code == 200
 
 
-def test_a_server_that_others_can_reach_is_never_open(tmp_path: Path) -> None:
+def test_a_server_that_others_can_reach_is_never_open(tmp_path):
     # As when the last key is revoked on the command line while it runs.
     with a_site(tmp_path, host="0.0.0.0") as site:
         assert site.ask("GET", "/v1/models").status_code == 401
@@ -76,7 +74,7 @@ def test_a_server_that_others_can_reach_is_never_open(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sent", ["", "Bearer", "Bearer ", "Basic {key}", "{key}", "Bearer x{key}", "Bearer {key}x"]
 )
-def test_what_is_not_the_key_is_unauthorised(site: Site, sent: str) -> None:
+def test_what_is_not_the_key_is_unauthorised(site, sent):
     headers = {"authorization": sent.format(key=site.add_key("admin"))}
     answer = site.ask("GET", "/v1/models", headers=headers)
     assert answer.status_code == 401
@@ -84,9 +82,7 @@ def test_what_is_not_the_key_is_unauthorised(site: Site, sent: str) -> None:
     assert "role 'read'" in answer.json()["error"]["message"]
 
 
-def test_every_stored_key_is_compared_however_early_one_fits(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_stored_key_is_compared_however_early_one_fits(site, monkeypatch):
     import firstclick.serve.http.auth as access
 
     keys = [site.add_key("read") for _ in range(5)]
@@ -99,7 +95,7 @@ def test_every_stored_key_is_compared_however_early_one_fits(
         assert len(compared) == 5
 
 
-def test_the_first_key_is_an_administrators_and_closes_the_server(site: Site) -> None:
+def test_the_first_key_is_an_administrators_and_closes_the_server(site):
     refused = site.ask("POST", "/v1/keys", {"name": "shop", "role": "write"})
     assert refused.status_code == 422
     assert "'admin'" in refused.json()["error"]["message"]
@@ -117,7 +113,7 @@ def test_the_first_key_is_an_administrators_and_closes_the_server(site: Site) ->
     assert site.ask("GET", "/v1/keys", headers=bearer(second.json()["key"])).status_code == 403
 
 
-def test_a_revoked_key_is_good_no_longer_and_the_last_administrators_stays(site: Site) -> None:
+def test_a_revoked_key_is_good_no_longer_and_the_last_administrators_stays(site):
     admin, reader = site.add_key("admin"), site.add_key("read")
     ids = {key.role: key.id for key in site.service.store.api_keys()}
     headers = bearer(admin)
@@ -136,13 +132,11 @@ def test_a_revoked_key_is_good_no_longer_and_the_last_administrators_stays(site:
 @pytest.mark.parametrize(
     "body", [{"name": "", "role": "read"}, {"name": "x", "role": "owner"}, {"name": "x"}, {"role": "read"}]
 )
-def test_a_key_needs_a_name_and_a_role(site: Site, body: dict[str, str]) -> None:
+def test_a_key_needs_a_name_and_a_role(site, body):
     assert site.ask("POST", "/v1/keys", body).status_code == 422
 
 
-def test_no_key_is_ever_told_or_logged(
-    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_is_ever_told_or_logged(site, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG)
     admin, reader = site.add_key("admin"), site.add_key("read")
     monkeypatch.setattr(site.service.models, "all", lambda: 1 / 0)
@@ -164,7 +158,7 @@ def test_no_key_is_ever_told_or_logged(
         assert not [text for text in told if secret in text]
 
 
-def test_an_allowed_origin_may_ask_first_and_read_the_answer(tmp_path: Path) -> None:
+def test_an_allowed_origin_may_ask_first_and_read_the_answer(tmp_path):
     with a_site(tmp_path, allow_origin=(ORIGIN,)) as site:
         asks = {"origin": ORIGIN, "access-control-request-method": "POST"}
         preflight = site.ask("OPTIONS", "/v1/models/shop/recommend", headers=asks)
@@ -183,7 +177,7 @@ def test_an_allowed_origin_may_ask_first_and_read_the_answer(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "https://shop.example.evil.example", ""])
-def test_another_origin_gets_no_word_of_it(tmp_path: Path, origin: str) -> None:
+def test_another_origin_gets_no_word_of_it(tmp_path, origin):
     with a_site(tmp_path, allow_origin=(ORIGIN,)) as site:
         asks = {"origin": origin, "access-control-request-method": "POST"}
         for method in ("OPTIONS", "POST"):
@@ -192,14 +186,14 @@ def test_another_origin_gets_no_word_of_it(tmp_path: Path, origin: str) -> None:
             assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_without_allowed_origins_there_is_no_cors_at_all(site: Site) -> None:
+def test_without_allowed_origins_there_is_no_cors_at_all(site):
     asks = {"origin": ORIGIN, "access-control-request-method": "POST"}
     answer = site.ask("OPTIONS", "/v1/models/shop/recommend", headers=asks)
     assert answer.status_code == 405
     assert not [name for name in answer.headers if name.startswith(("access-control", "vary"))]
 
 
-def test_names_of_this_machine() -> None:
+def test_names_of_this_machine():
     assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost."]))
     assert not any(map(is_loopback, ["", "0.0.0.0", "::", "192.168.0.1", "localhost.example", "1"]))
     assert [host_of(text) for text in ("a:1", "a", "[::1]:5", "::1")] == ["a", "a", "[::1]", "::1"]

@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,25 +10,25 @@ from firstclick.serve.http.messages import LoopInbox
 from firstclick.serve.log.token import Token, new_nonce
 from firstclick.wire.errors import StoreBroken, Unavailable
 from tests.support import seam
-from tests.support.serving import Exchange, Site, a_server, a_site
+from tests.support.serving import Exchange, a_server, a_site
 
 FEEDBACK = "/v1/models/shop/feedback"
 BATCH = "/v1/models/shop/feedback:batch"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path) as site:
         yield site
 
 
-def old_token(site: Site, days: float) -> str:
+def old_token(site, days):
     issued = int((time.time() - days * 86_400) * 1000)
     rows = (0).to_bytes(4, "little")
     return site.service.keys.sign(Token(site.service.model("shop").id, issued, new_nonce(issued), rows))
 
 
-def test_a_slate_has_items_scores_a_token_and_its_place(site: Site) -> None:
+def test_a_slate_has_items_scores_a_token_and_its_place(site):
     answer = site.ask("POST", "/v1/models/shop/recommend", {})
     assert answer.status_code == 200
     told = answer.json()
@@ -41,16 +39,14 @@ def test_a_slate_has_items_scores_a_token_and_its_place(site: Site) -> None:
     assert "firstclick-age" not in answer.headers
 
 
-def test_the_age_of_what_is_known_is_told_while_the_store_is_silent(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_age_of_what_is_known_is_told_while_the_store_is_silent(site, monkeypatch):
     monkeypatch.setattr(site.service.maintenance, "silence", lambda: 12.34)
     answer = site.ask("POST", "/v1/models/shop/recommend", {})
     assert answer.status_code == 200
     assert answer.headers["firstclick-age"] == "12.3"
 
 
-def test_every_outcome_has_its_status(site: Site) -> None:
+def test_every_outcome_has_its_status(site):
     token = site.recommend()["token"]
     forged = token[:-1] + ("B" if token.endswith("A") else "A")
     answers = {
@@ -77,10 +73,8 @@ def test_every_outcome_has_its_status(site: Site) -> None:
     assert seam.model(site.service, "shop").seq == 2
 
 
-def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def append(batch: object, folded: object) -> None:
+def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(site, monkeypatch):
+    def append(batch, folded):
         raise Unavailable("the disk is full; send the same again later", retry_after=2.5)
 
     token = site.recommend()["token"]
@@ -95,8 +89,8 @@ def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(
     assert site.ask("POST", FEEDBACK, {"token": token, "click": 0}).status_code == 201
 
 
-def test_a_broken_store_ends_readiness(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def append(batch: object, folded: object) -> None:
+def test_a_broken_store_ends_readiness(site, monkeypatch):
+    def append(batch, folded):
         raise StoreBroken("fsync failed")
 
     token = site.recommend()["token"]
@@ -109,7 +103,7 @@ def test_a_broken_store_ends_readiness(site: Site, monkeypatch: pytest.MonkeyPat
     assert site.ask("GET", "/health/live").status_code == 200
 
 
-def test_a_batch_may_have_a_thousand_entries(site: Site) -> None:
+def test_a_batch_may_have_a_thousand_entries(site):
     entry = {"token": site.recommend()["token"], "click": 0}
     assert site.ask("POST", BATCH, {"feedback": [entry] * 1000}).status_code == 200
     answer = site.ask("POST", BATCH, {"feedback": [entry] * 1001})
@@ -117,14 +111,14 @@ def test_a_batch_may_have_a_thousand_entries(site: Site) -> None:
     assert "1000 entries, got 1001" in answer.json()["error"]["message"]
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_body_gets_nothing(site: Site) -> None:
+def test_a_client_that_leaves_in_the_middle_of_its_body_gets_nothing(site):
     exchange = site.runner.run(Exchange(site.app, [b'{"token": '], gone=True).ask("POST", FEEDBACK))
     assert exchange.sent == []
     assert site.app.site.metrics.running == 0
 
 
-def test_one_token_from_many_connections_is_counted_once(tmp_path: Path) -> None:
-    async def storm(address: str) -> list[int]:
+def test_one_token_from_many_connections_is_counted_once(tmp_path):
+    async def storm(address):
         async with httpx.AsyncClient(base_url=address, timeout=30) as client:
             slate = (await client.post("/v1/models/shop/recommend", json={})).json()
             body = {"token": slate["token"], "click": 2}
@@ -135,17 +129,17 @@ def test_one_token_from_many_connections_is_counted_once(tmp_path: Path) -> None
         assert asyncio.run(storm(server.address)) == [200] * 199 + [201]
 
 
-def test_answers_from_another_thread_wake_the_loop_once_for_many() -> None:
-    async def wait() -> tuple[list[int], int]:
+def test_answers_from_another_thread_wake_the_loop_once_for_many():
+    async def wait():
         loop = asyncio.get_running_loop()
         woken = []
         real = loop.call_soon_threadsafe
 
-        def counted(call, *arguments):  # type: ignore[no-untyped-def]
+        def counted(call, *arguments):
             woken.append(call)
             return real(call, *arguments)
 
-        loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+        loop.call_soon_threadsafe = counted
         inbox = LoopInbox()
         futures = [loop.create_future() for _ in range(50)]
         for number, future in enumerate(futures):
@@ -158,7 +152,7 @@ def test_answers_from_another_thread_wake_the_loop_once_for_many() -> None:
     assert asyncio.run(wait()) == (list(range(51)), 2)
 
 
-def test_a_closed_loop_does_not_stop_the_one_who_answers() -> None:
+def test_a_closed_loop_does_not_stop_the_one_who_answers():
     loop = asyncio.new_event_loop()
     future = loop.create_future()
     loop.close()

@@ -2,26 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from firstclick.serve.http.auth import MOST_CALLERS, RateLimit, caller_of
 from firstclick.wire.errors import Overloaded
-from tests.support.serving import Exchange, Site, a_site
+from tests.support.serving import Exchange, a_site
 
 RECOMMEND = "/v1/models/shop/recommend"
 BULK = "/v1/models/shop/items:bulk"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path, max_body=1000, max_bulk_body=5000) as site:
         yield site
 
 
-def test_a_body_that_says_it_is_too_large_is_not_read(site: Site) -> None:
+def test_a_body_that_says_it_is_too_large_is_not_read(site):
     exchange = Exchange(site.app, [b"x" * 600] * 10)
     site.runner.run(exchange.ask("POST", RECOMMEND, {"content-length": "1001"}))
     assert exchange.code == 413
@@ -29,14 +27,14 @@ def test_a_body_that_says_it_is_too_large_is_not_read(site: Site) -> None:
     assert b"1000 bytes" in exchange.body
 
 
-def test_a_body_that_does_not_say_so_is_read_no_further_than_the_limit(site: Site) -> None:
+def test_a_body_that_does_not_say_so_is_read_no_further_than_the_limit(site):
     exchange = Exchange(site.app, [b"x" * 600] * 10)
     site.runner.run(exchange.ask("POST", RECOMMEND))
     assert exchange.code == 413
     assert exchange.n_read == 2
 
 
-def test_a_body_in_pieces_is_put_together(site: Site) -> None:
+def test_a_body_in_pieces_is_put_together(site):
     whole = b'{"request_id": "visit"}' + b" " * 977
     assert len(whole) == 1000
     exchange = Exchange(site.app, [whole[i : i + 7] for i in range(0, 1000, 7)])
@@ -44,7 +42,7 @@ def test_a_body_in_pieces_is_put_together(site: Site) -> None:
     assert exchange.code == 200
 
 
-def test_bulk_routes_take_more(site: Site) -> None:
+def test_bulk_routes_take_more(site):
     for size, code in ((4900, 200), (5001, 413)):
         body = b'{"withdraw": ["tea"]}'
         exchange = Exchange(site.app, [body + b" " * (size - len(body))])
@@ -69,13 +67,13 @@ def test_bulk_routes_take_more(site: Site) -> None:
         ({"content-encoding": "br, identity"}, 415),
     ],
 )
-def test_a_body_has_one_form(site: Site, headers: dict[str, str], code: int) -> None:
+def test_a_body_has_one_form(site, headers, code):
     exchange = site.runner.run(Exchange(site.app, [b"{}"]).ask("POST", RECOMMEND, headers))
     assert exchange.code == code
     assert exchange.n_read == (1 if code == 200 else 0)
 
 
-def test_an_import_takes_a_file_and_nothing_else(site: Site) -> None:
+def test_an_import_takes_a_file_and_nothing_else(site):
     path = "/v1/models/new/import"
     assert site.post_bytes(path, b"{}").status_code == 415
     answer = site.post_bytes(path, b"{}", "application/octet-stream")
@@ -83,15 +81,13 @@ def test_an_import_takes_a_file_and_nothing_else(site: Site) -> None:
     assert "not an exported model" in answer.json()["error"]["message"]
 
 
-def test_more_requests_at_once_are_refused_and_health_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_requests_at_once_are_refused_and_health_is_not(tmp_path, monkeypatch):
     with a_site(tmp_path, max_requests=2) as site:
         release = threading.Event()
         real = site.service.store.append
         monkeypatch.setattr(site.service.store, "append", lambda *given: (release.wait(), real(*given))[1])
 
-        async def crowd() -> tuple[int, dict[str, str], int, int]:
+        async def crowd():
             body = b'{"withdraw": ["tea"]}'
             waiting = [asyncio.create_task(Exchange(site.app, [body]).ask("POST", BULK)) for _ in range(2)]
             while site.app.site.metrics.running < 2:
@@ -107,7 +103,7 @@ def test_more_requests_at_once_are_refused_and_health_is_not(
         assert (code, headers["retry-after"], live, after) == (429, "1", 200, 200)
 
 
-def test_one_key_may_ask_so_often_and_another_is_not_touched(tmp_path: Path) -> None:
+def test_one_key_may_ask_so_often_and_another_is_not_touched(tmp_path):
     with a_site(tmp_path, requests_per_second=0.001) as site:
         keys = [{"authorization": f"Bearer {site.add_key('admin')}"} for _ in range(2)]
         first = [site.ask("GET", "/v1/models", headers=keys[0]) for _ in range(2)]
@@ -121,7 +117,7 @@ def test_one_key_may_ask_so_often_and_another_is_not_touched(tmp_path: Path) -> 
         assert site.ask("GET", "/health/ready").status_code == 200
 
 
-def test_a_bucket_fills_again() -> None:
+def test_a_bucket_fills_again():
     now = [0.0]
     limit = RateLimit(2.0, lambda: now[0])
     limit.take("a")
@@ -141,14 +137,14 @@ def test_a_bucket_fills_again() -> None:
         limit.take("a")
 
 
-def test_callers_without_number_take_no_memory_without_bound() -> None:
+def test_callers_without_number_take_no_memory_without_bound():
     limit = RateLimit(1.0)
     for number in range(MOST_CALLERS + 500):
         limit.take(number)
     assert len(limit) == MOST_CALLERS
 
 
-def test_an_address_of_version_6_is_its_network() -> None:
+def test_an_address_of_version_6_is_its_network():
     assert caller_of("2001:db8:1:2:aaaa::1") == caller_of("2001:db8:1:2:bbbb::9")
     assert caller_of("2001:db8:1:3::1") != caller_of("2001:db8:1:2::1")
     assert caller_of("fe80::1%eth0") == "fe80::/64"
@@ -156,7 +152,7 @@ def test_an_address_of_version_6_is_its_network() -> None:
     assert caller_of(None) == "?"
 
 
-def test_an_address_is_the_same_in_every_form_that_proxies_write() -> None:
+def test_an_address_is_the_same_in_every_form_that_proxies_write():
     for text in ("192.0.2.1:40000", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:443", " 192.0.2.1"):
         assert caller_of(text) == caller_of("192.0.2.1")
     for text in ("[2001:db8::1]", "[2001:db8::1]:40000", "[2001:db8::1%eth0]:5", "2001:DB8::1"):
@@ -166,5 +162,5 @@ def test_an_address_is_the_same_in_every_form_that_proxies_write() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "unknown", "192.0.2.1.evil", "a:b", "_hidden", "1:2:3"])
-def test_what_is_no_address_is_one_caller(text: str) -> None:
+def test_what_is_no_address_is_one_caller(text):
     assert caller_of(text) == caller_of("another")

@@ -1,8 +1,6 @@
 """Items and models over HTTP, and what the dashboard, Prometheus and a load balancer are told."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -20,28 +18,28 @@ from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.wire.errors import Unavailable
 from tests.support import seam
-from tests.support.serving import ITEMS, Site, a_site
+from tests.support.serving import ITEMS, a_site
 
 SHOP = "/v1/models/shop"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path) as site:
         yield site
 
 
-def listed(site: Site, query: str = "") -> list[object]:
+def listed(site, query=""):
     return [item["id"] for item in site.ask("GET", f"{SHOP}/items{query}").json()["items"]]
 
 
-def answer_some(site: Site, n: int, click: int | None = 0) -> None:
+def answer_some(site, n, click=0):
     for _ in range(n):
         body = {"token": site.recommend()["token"], "click": click}
         assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
 
 
-def test_items_come_change_and_go(site: Site) -> None:
+def test_items_come_change_and_go(site):
     put = site.ask("PUT", f"{SHOP}/items/milk", {"name": "Milk", "features": [0.5, 0.5]})
     assert (put.status_code, put.json()) == (200, {"seq": 2})
     assert listed(site) == ["espresso", "tea", 7, "cake", "milk"]
@@ -54,7 +52,7 @@ def test_items_come_change_and_go(site: Site) -> None:
     assert site.ask("GET", SHOP).json()["withdrawn"] == 1
 
 
-def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site: Site) -> None:
+def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site):
     assert site.ask("DELETE", f"{SHOP}/items/7").status_code == 200
     assert 7 not in listed(site)
     assert site.ask("PUT", f"{SHOP}/items/7", {"features": [0.6, 0.8]}).status_code == 200
@@ -66,14 +64,14 @@ def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site: Site) -
 
 
 @pytest.mark.parametrize("item", ["a/b", "..", "%2e", "ä€𝄞", "a b?c#d", "<img src=x>", "\u202eabc", "{id}"])
-def test_an_id_may_be_any_text(site: Site, item: str) -> None:
+def test_an_id_may_be_any_text(site, item):
     path = f"{SHOP}/items/{quote(item, safe='').replace('.', '%2e')}"
     assert site.ask("PUT", path, {"features": [1, 1]}).status_code == 200
     assert item in listed(site)
     assert site.ask("DELETE", path).status_code == 200
 
 
-def test_changes_in_bulk(site: Site) -> None:
+def test_changes_in_bulk(site):
     put = [{"id": 100 + i, "name": f"n{i}", "group": "g", "features": [i, 1]} for i in range(50)]
     answer = site.ask("POST", f"{SHOP}/items:bulk", {"put": put, "withdraw": ["tea", 7, "tea"]})
     assert answer.status_code == 200
@@ -81,9 +79,9 @@ def test_changes_in_bulk(site: Site) -> None:
     assert listed(site) == ["espresso", "cake", *range(100, 150)]
 
 
-def test_items_are_listed_some_at_a_time(site: Site) -> None:
+def test_items_are_listed_some_at_a_time(site):
     site.ask("DELETE", f"{SHOP}/items/tea")
-    found: list[object] = []
+    found = []
     query = "?limit=2"
     for _ in range(5):
         page = site.ask("GET", f"{SHOP}/items{query}").json()
@@ -99,7 +97,7 @@ def test_items_are_listed_some_at_a_time(site: Site) -> None:
     assert listed(site, "?after=999999") == []
 
 
-def test_a_model_is_created_listed_and_described(site: Site) -> None:
+def test_a_model_is_created_listed_and_described(site):
     items = [{"id": 1, "name": "One"}, {"id": "two"}]
     body = {"name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "items": items}
     made = site.ask("POST", "/v1/models", body)
@@ -116,7 +114,7 @@ def test_a_model_is_created_listed_and_described(site: Site) -> None:
     assert site.ask("POST", "/v1/models/plain/recommend", {}).status_code == 200
 
 
-def test_audit_export_import_and_rollback(site: Site) -> None:
+def test_audit_export_import_and_rollback(site):
     answer_some(site, 5)
     audit = site.ask("GET", f"{SHOP}/audit").json()
     assert (audit["name"], audit["seq"], audit["equal"], audit["differing"]) == ("shop", 6, True, [])
@@ -137,7 +135,7 @@ def test_audit_export_import_and_rollback(site: Site) -> None:
     assert site.ask("POST", f"{SHOP}/rollback", {"seq": 99}).status_code == 422
 
 
-def test_a_model_is_forked_while_it_is_served(site: Site) -> None:
+def test_a_model_is_forked_while_it_is_served(site):
     answer_some(site, 5)
     out = site.ask("POST", f"{SHOP}/recommend", {}).json()["token"]
     forked = site.ask("POST", f"{SHOP}/fork", {"policy": "cascade-ts", "name": "shop2"})
@@ -161,7 +159,7 @@ def test_a_model_is_forked_while_it_is_served(site: Site) -> None:
     assert refused.status_code == 404
 
 
-def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site: Site) -> None:
+def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site):
     answer_some(site, 2)
     site.service.model("shop").engine.state.moment[0] += 1e-12
     audit = site.ask("GET", f"{SHOP}/audit").json()
@@ -169,7 +167,7 @@ def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site: Site)
     assert len(audit["differing"]) == 1
 
 
-def test_the_view_is_what_the_dashboard_expects(site: Site) -> None:
+def test_the_view_is_what_the_dashboard_expects(site):
     empty = site.ask("GET", f"{SHOP}/view").json()
     assert (empty["since"], empty["start"], empty["lately"], empty["exploring"]) == (None, None, None, None)
     assert (empty["clickthrough"], empty["recent"], empty["positions"]) == ([], [], [0, 0, 0])
@@ -205,7 +203,7 @@ def test_the_view_is_what_the_dashboard_expects(site: Site) -> None:
     assert [replica["self"] for replica in view["replicas"]] == [True]
 
 
-def test_a_policy_that_holds_nothing_has_no_best_slate_and_no_numbers(site: Site) -> None:
+def test_a_policy_that_holds_nothing_has_no_best_slate_and_no_numbers(site):
     body = {"name": "chance", "policy": "random", "k": 2, "items": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}
     assert site.ask("POST", "/v1/models", body).status_code == 201
     view = site.ask("GET", "/v1/models/chance/view").json()
@@ -215,7 +213,7 @@ def test_a_policy_that_holds_nothing_has_no_best_slate_and_no_numbers(site: Site
     ]  # fmt: skip
 
 
-def test_a_withdrawn_item_leaves_the_view_at_once(site: Site) -> None:
+def test_a_withdrawn_item_leaves_the_view_at_once(site):
     site.ask("GET", f"{SHOP}/view")
     site.ask("DELETE", f"{SHOP}/items/cake")
     view = site.ask("GET", f"{SHOP}/view").json()
@@ -223,8 +221,8 @@ def test_a_withdrawn_item_leaves_the_view_at_once(site: Site) -> None:
     assert view["items"] == {"shown": 3, "withdrawn": 1, "unavailable": 0}
 
 
-def test_the_start_is_compared_with_lately_by_slates_and_later_by_days() -> None:
-    def after(history: ClickStats, now: float) -> list[str | None]:
+def test_the_start_is_compared_with_lately_by_slates_and_later_by_days():
+    def after(history, now):
         start, lately = compared(history, history.buckets(now, 240), now)
         return [start and start.label, lately and lately.label]
 
@@ -246,7 +244,7 @@ def test_the_start_is_compared_with_lately_by_slates_and_later_by_days() -> None
     assert after(history, later) == ["first day", "last 24 hours"]
 
 
-def test_metrics_can_be_parsed_and_tell_what_happened(site: Site) -> None:
+def test_metrics_can_be_parsed_and_tell_what_happened(site):
     answer_some(site, 3)
     site.ask("POST", f"{SHOP}/feedback", {"token": "forged", "click": 0})
     site.ask("GET", "/nope")
@@ -258,7 +256,7 @@ def test_metrics_can_be_parsed_and_tell_what_happened(site: Site) -> None:
         for sample in family.samples
     }
 
-    def value(name: str, **labels: str) -> float:
+    def value(name, **labels):
         return samples[name, *sorted(labels.items())]
 
     feedback = "/v1/models/{model}/feedback"
@@ -281,7 +279,7 @@ def test_metrics_can_be_parsed_and_tell_what_happened(site: Site) -> None:
     assert ("firstclick_snapshot_seq", ("model", "shop")) in samples
 
 
-def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ready_says_why_not(tmp_path, monkeypatch):
     with a_site(tmp_path, durability="relaxed", max_lag=2.0) as site:
         assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "relaxed"}
         assert ready(Asked(site.app.site, ())).status == "ready"
@@ -299,13 +297,11 @@ def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert site.ask("GET", "/health/ready").status_code == 200
 
 
-def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypatch):
     """In the log, so acknowledged; but not learned, and maintenance cannot make up for it."""
     from firstclick.serve import maintenance, service
 
-    def broken(*_: object, **__: object) -> None:
+    def broken(*_, **__):
         raise RuntimeError("cannot fold")
 
     monkeypatch.setattr(site.service.model("shop"), "apply", broken)
@@ -320,15 +316,13 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
     assert "behind its log" in answer.json()["error"]["message"]
 
 
-def test_the_empty_endpoint_answers_nothing(site: Site) -> None:
+def test_the_empty_endpoint_answers_nothing(site):
     assert site.ask("POST", "/v1/empty", {}).json() == {}
     assert site.ask("POST", "/v1/empty", {"a": 1}).status_code == 422
     assert json.loads(site.post_bytes("/v1/empty", b"[]").content)["error"]["status"] == "malformed"
 
 
-def test_a_model_of_another_version_is_told_and_the_others_are_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_another_version_is_told_and_the_others_are_served(tmp_path, monkeypatch):
     """No restart would serve it: a server that is never ready again would take the other models down."""
     store, catalog = str(tmp_path / "shop.db"), tmp_path / "items.csv"
     with open_service(store) as service:

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +9,7 @@ from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Ro
 from firstclick.serve.http.openapi import codes, document
 from firstclick.serve.http.routes import HEALTH, ROUTES, Matcher, Route
 from firstclick.serve.http.static import static_files
-from tests.support.serving import Exchange, Site, a_site
+from tests.support.serving import Exchange, a_site
 
 KEY_ROLES = {None: None, **{role.value: role for role in Role}, "owner": None}  # the last is no role
 WHO_MAY = {
@@ -61,23 +59,23 @@ WHO_MAY = {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory):
     with a_site(tmp_path_factory.mktemp("site")) as site:
         yield site
 
 
-def test_the_roles_are_these_and_no_route_goes_without() -> None:
+def test_the_roles_are_these_and_no_route_goes_without():
     table = {f"{route.method} {route.path}": route.roles for route in ROUTES}
     files = {name: role for name, role in table.items() if name.startswith("GET /ui/")}
     assert files
     assert set(files.values()) == {OPEN}
     assert {name: role for name, role in table.items() if name not in files} == WHO_MAY
     with pytest.raises(TypeError, match="say which roles"):
-        Route("GET", "/v1/secret", None, print, HEALTH, "Forgotten", "")  # type: ignore[arg-type]
+        Route("GET", "/v1/secret", None, print, HEALTH, "Forgotten", "")
 
 
 @pytest.mark.parametrize("sent", KEY_ROLES, ids=str)
-def test_every_route_lets_in_the_roles_it_names_and_no_others(tmp_path: Path, sent: str | None) -> None:
+def test_every_route_lets_in_the_roles_it_names_and_no_others(tmp_path, sent):
     with a_site(tmp_path, page_requests_per_second=0.0) as site:
         keys = {role: site.add_key(role) for role in KEY_ROLES if role}
         # The origin and the host of a page of the server itself.
@@ -95,7 +93,7 @@ def test_every_route_lets_in_the_roles_it_names_and_no_others(tmp_path: Path, se
             assert exchange.code < 500
 
 
-def test_a_path_that_is_not_there(site: Site) -> None:
+def test_a_path_that_is_not_there(site):
     for path in ("/nope", "/v1", "/v1/", "/v1/models/", "/v1/models/shop/", "/v1/models/shop/nope", "//"):
         answer = site.runner.run(Exchange(site.app).ask("GET", path))
         assert answer.code == 404, path
@@ -112,11 +110,11 @@ def test_a_path_that_is_not_there(site: Site) -> None:
         "/ui/\xff", "/ui/%ff", "/ui/__init__.py",
     ],
 )  # fmt: skip
-def test_files_are_found_by_name_and_never_by_path(site: Site, path: str) -> None:
+def test_files_are_found_by_name_and_never_by_path(site, path):
     assert site.runner.run(Exchange(site.app).ask("GET", path)).code == 404
 
 
-def test_the_pages_and_their_policy(site: Site) -> None:
+def test_the_pages_and_their_policy(site):
     page = site.ask("GET", "/")
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -131,7 +129,7 @@ def test_the_pages_and_their_policy(site: Site) -> None:
         assert found.headers["content-type"].split(";")[0] in ("text/css", "text/javascript", "text/html")
 
 
-def test_a_wrong_method_is_told_the_right_ones(site: Site) -> None:
+def test_a_wrong_method_is_told_the_right_ones(site):
     answer = site.ask("DELETE", "/v1/models")
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, HEAD, POST"
@@ -139,7 +137,7 @@ def test_a_wrong_method_is_told_the_right_ones(site: Site) -> None:
     assert site.ask("OPTIONS", "/v1/models").status_code == 405
 
 
-def test_head_is_get_without_the_body(site: Site) -> None:
+def test_head_is_get_without_the_body(site):
     for path in ("/v1/models", "/health/live", "/", "/nope"):
         get, head = (site.runner.run(Exchange(site.app).ask(method, path)) for method in ("GET", "HEAD"))
         assert head.code == get.code
@@ -147,7 +145,7 @@ def test_head_is_get_without_the_body(site: Site) -> None:
         assert head.headers["content-length"] == str(len(get.body)) != "0"
 
 
-def test_answers_are_not_kept_and_not_guessed_at(site: Site) -> None:
+def test_answers_are_not_kept_and_not_guessed_at(site):
     for path in ("/v1/models", "/nope", "/metrics", "/openapi.json"):
         answer = site.ask("GET", path)
         assert answer.headers["cache-control"] == "no-store"
@@ -155,7 +153,7 @@ def test_answers_are_not_kept_and_not_guessed_at(site: Site) -> None:
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_files_of_the_dashboard_are_kept_by_browsers_and_asked_for_again(site: Site) -> None:
+def test_files_of_the_dashboard_are_kept_by_browsers_and_asked_for_again(site):
     for path in ("/", "/ui/firstclick.js"):
         whole = site.ask("GET", path)
         assert whole.headers["cache-control"] == "no-cache"
@@ -175,16 +173,14 @@ def test_files_of_the_dashboard_are_kept_by_browsers_and_asked_for_again(site: S
     assert len(tags) == len(static_files())
 
 
-def test_parameters_are_unescaped_after_the_path_is_split() -> None:
+def test_parameters_are_unescaped_after_the_path_is_split():
     route, parameters = Matcher(ROUTES).match("PUT", "/v1/models/shop/items/a%2Fb%20%E2%82%AC")
     assert route.path == "/v1/models/{model}/items/{id}"
     assert parameters == ("shop", "a/b €")
     assert Matcher(ROUTES).match("POST", "/v1/models/shop/feedback%3Abatch")[0].path.endswith(":batch")
 
 
-def test_an_unexpected_failure_is_logged_and_told_without_internals(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unexpected_failure_is_logged_and_told_without_internals(site, monkeypatch, caplog):
     monkeypatch.setattr(site.service.models, "all", lambda: 1 / 0)
     answer = site.ask("GET", "/v1/models")
     assert answer.status_code == 500
@@ -193,7 +189,7 @@ def test_an_unexpected_failure_is_logged_and_told_without_internals(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_openapi_lists_every_route_with_what_it_may_answer(site: Site) -> None:
+def test_openapi_lists_every_route_with_what_it_may_answer(site):
     told = site.ask("GET", "/openapi.json").json()
     assert told == json.loads(json.dumps(document()))
     assert told["openapi"] == "3.1.0"
@@ -211,13 +207,13 @@ def test_openapi_lists_every_route_with_what_it_may_answer(site: Site) -> None:
     assert references <= set(told["components"]["schemas"])
 
 
-def test_the_examples_in_the_table_are_bodies_that_decode() -> None:
+def test_the_examples_in_the_table_are_bodies_that_decode():
     for route in ROUTES:
         if route.decoder is not None:
             route.decoder.decode(json.dumps(route.example).encode())
 
 
-def test_a_route_has_a_title_a_section_and_a_text_in_openapi() -> None:
+def test_a_route_has_a_title_a_section_and_a_text_in_openapi():
     told = document()
     sections = [tag["name"] for tag in told["tags"]]
     operation = told["paths"]["/v1/models/{model}/recommend"]["post"]

@@ -1,9 +1,7 @@
 """Bodies that break a rule: a 4xx, one sentence that names the field, the rule and the value."""
 
 import json
-from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstclick.serve.http.decoding import decode
-from firstclick.serve.http.routes import ROUTES, Route
+from firstclick.serve.http.routes import ROUTES
 from firstclick.wire import schemas
 from firstclick.wire.errors import Malformed
-from tests.support.serving import Site, a_site
+from tests.support.serving import a_site
 
 FEEDBACK = "/v1/models/shop/feedback"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory):
     with a_site(tmp_path_factory.mktemp("site")) as site:
         yield site
 
@@ -57,7 +55,7 @@ WRONG = {
 }  # fmt: skip
 
 
-def test_nothing_of_all_this_was_written(tmp_path: Path) -> None:
+def test_nothing_of_all_this_was_written(tmp_path):
     with a_site(tmp_path) as site:
         for content, _ in WRONG.values():
             site.post_bytes(FEEDBACK, content)
@@ -71,14 +69,14 @@ def test_nothing_of_all_this_was_written(tmp_path: Path) -> None:
         assert site.service.outcomes["shop"] == {"malformed": len(WRONG)}
 
 
-def test_a_colon_or_a_backslash_in_a_text_is_nothing_wrong() -> None:
+def test_a_colon_or_a_backslash_in_a_text_is_nothing_wrong():
     decoder = msgspec.json.Decoder(schemas.Recommend)
     for text in ("a:b:c", "\\u0000", 'k":1,"k', "x\\"):
         content = json.dumps({"request_id": text, "k": 2}).encode()
         assert decode(decoder, content).request_id == text
 
 
-def test_twins_are_found_at_every_depth() -> None:
+def test_twins_are_found_at_every_depth():
     decoder = msgspec.json.Decoder(schemas.FeedbackBatch)
     content = b'{"feedback": [{"token": "a", "click": 1}, {"token": "a", "click": 1, "token": "b"}]}'
     with pytest.raises(Malformed, match='"token" is given twice'):
@@ -89,7 +87,7 @@ VALUES = [None, True, 0, -1, 1.5, 1e308, 10**30, "", "0", "x" * 1001, [], {}, [[
 
 
 @given(st.sampled_from([route for route in ROUTES if route.decoder]), st.data())
-def test_what_msgspec_refuses_is_found_by_the_schema(route: Route, data: st.DataObject) -> None:
+def test_what_msgspec_refuses_is_found_by_the_schema(route, data):
     place = body = deepcopy(route.example)
     while isinstance(place, dict | list) and place:
         key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))

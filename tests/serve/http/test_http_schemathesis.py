@@ -1,8 +1,5 @@
 """The API against its own OpenAPI: whatever is generated, what comes back is as documented and no 5xx."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import httpx
 import pytest
 import schemathesis
@@ -18,7 +15,6 @@ from schemathesis.specs.openapi.checks import (
 
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.openapi import document
-from firstclick.serve.http.server import Server
 from tests.support.serving import a_server
 
 CHECKS = [
@@ -40,7 +36,7 @@ OPERATIONS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, dict[str, str]]]:
+def server(tmp_path_factory):
     text, digest = new_key()
     with a_server(tmp_path_factory.mktemp("server")) as server:
         server._service.store.add_api_key("fuzz", "admin", digest, 0.0)
@@ -48,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, d
         yield server, {"Authorization": f"Bearer {text}"}
 
 
-def the_api(address: str) -> Any:
+def the_api(address):
     """The document, with the one model there is in place of any name."""
     told = document()
     for operations in told["paths"].values():
@@ -66,9 +62,7 @@ def the_api(address: str) -> Any:
 
 @pytest.mark.parametrize("examples", [4, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("path", "method", "mode"), OPERATIONS)
-def test_what_comes_back_is_as_documented(
-    server: tuple[Server, dict[str, str]], path: str, method: str, mode: GenerationMode, examples: int
-) -> None:
+def test_what_comes_back_is_as_documented(server, path, method, mode, examples):
     running, headers = server
     operation = the_api(running.address)[path][method.upper()]
 
@@ -81,7 +75,7 @@ def test_what_comes_back_is_as_documented(
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    def play(case: Any) -> None:
+    def play(case):
         answer = case.call(headers=headers)
         case.validate_response(answer, checks=CHECKS)
 

@@ -8,8 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -28,19 +26,19 @@ AT_LAST = 30.0
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(tmp_path, monkeypatch):
     monkeypatch.setattr(GuardedConnection, "arrive_within", 0.3)
     monkeypatch.setattr(server_module, "KEEP_ALIVE", 0.3)
     with a_server(tmp_path) as server:
         yield server
 
 
-def connected(server: Server) -> socket.socket:
+def connected(server):
     host, port = server.address.removeprefix("http://").split(":")
     return socket.create_connection((host, int(port)), timeout=AT_LAST)
 
 
-def is_cut_off(connection: socket.socket) -> bool:
+def is_cut_off(connection):
     """Whether the other side ends it before long, having said nothing."""
     try:
         return connection.recv(1) == b""
@@ -48,7 +46,7 @@ def is_cut_off(connection: socket.socket) -> bool:
         return True
 
 
-def everything(connection: socket.socket) -> bytes:
+def everything(connection):
     told = b""
     try:
         while piece := connection.recv(65_536):
@@ -73,13 +71,13 @@ HEAD = b"POST /v1/empty HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application
     ],
     ids=["nothing", "one byte", "no end of headers", "half a header", "no body", "half a body"],
 )
-def test_a_request_that_does_not_arrive_is_cut_off(server: Server, sent: bytes) -> None:
+def test_a_request_that_does_not_arrive_is_cut_off(server, sent):
     with connected(server) as connection:
         connection.sendall(sent)
         assert is_cut_off(connection)
 
 
-def test_dripping_does_not_keep_a_connection(server: Server) -> None:
+def test_dripping_does_not_keep_a_connection(server):
     with connected(server) as connection:
         connection.sendall(HEAD)
         started = time.monotonic()
@@ -92,7 +90,7 @@ def test_dripping_does_not_keep_a_connection(server: Server) -> None:
         pytest.fail("the connection was kept")
 
 
-def test_a_client_that_comes_in_pieces_in_time_is_answered(server: Server) -> None:
+def test_a_client_that_comes_in_pieces_in_time_is_answered(server):
     with connected(server) as connection:
         for piece in (HEAD[:10], HEAD[10:], b"content-length: 2\r\n", b"\r\n{", b"}"):
             connection.sendall(piece)
@@ -103,7 +101,7 @@ def test_a_client_that_comes_in_pieces_in_time_is_answered(server: Server) -> No
         assert b"200 OK" in everything(connection)
 
 
-def test_headers_without_end_are_refused(tmp_path: Path) -> None:
+def test_headers_without_end_are_refused(tmp_path):
     # A few bytes too many, so that none is left unread: the answer would be lost with the connection.
     with a_server(tmp_path) as server, connected(server) as connection:
         connection.sendall(HEAD + b"x-long: " + b"a" * MOST_HEAD)
@@ -113,7 +111,7 @@ def test_headers_without_end_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sent", [b"\x16\x03\x01\x00\xa5\x01\x00", b"GET\r\n\r\n", b"G\x00T / HTTP/1.1\r\n\r\n"]
 )
-def test_what_is_not_http_gets_a_sentence(server: Server, sent: bytes) -> None:
+def test_what_is_not_http_gets_a_sentence(server, sent):
     with connected(server) as connection:
         connection.sendall(sent)
         head, _, body = everything(connection).partition(b"\r\n\r\n")
@@ -121,7 +119,7 @@ def test_what_is_not_http_gets_a_sentence(server: Server, sent: bytes) -> None:
     assert json.loads(body)["error"]["status"] == "bad-request"
 
 
-def test_another_protocol_that_is_offered_is_not_taken_up(server: Server) -> None:
+def test_another_protocol_that_is_offered_is_not_taken_up(server):
     with connected(server) as connection:
         connection.sendall(
             b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\n"
@@ -130,7 +128,7 @@ def test_another_protocol_that_is_offered_is_not_taken_up(server: Server) -> Non
         assert everything(connection).startswith(b"HTTP/1.1 200")
 
 
-def test_too_many_connections_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_connections_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 3)
     with a_server(tmp_path) as server:
         held = [connected(server) for _ in range(3)]
@@ -144,7 +142,7 @@ def test_too_many_connections_are_not_kept(tmp_path: Path, monkeypatch: pytest.M
             connection.close()
 
 
-def test_an_answer_that_nobody_takes_is_dropped(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_nobody_takes_is_dropped(server, monkeypatch):
     monkeypatch.setattr(server._app.site, "openapi", b"x" * 50_000_000)
     with connected(server) as connection:
         connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -155,14 +153,14 @@ def test_an_answer_that_nobody_takes_is_dropped(server: Server, monkeypatch: pyt
         assert len(everything(connection)) < 50_000_000
 
 
-def test_a_large_body_that_is_refused_leaves_the_connection_usable(server: Server) -> None:
+def test_a_large_body_that_is_refused_leaves_the_connection_usable(server):
     with httpx.Client(base_url=server.address) as client:
         headers = {"content-type": "application/json"}
         assert client.post("/v1/empty", content=b" " * 2_000_000, headers=headers).status_code == 413
         assert client.post("/v1/empty", json={}).status_code == 200
 
 
-def test_a_running_request_is_answered_before_the_end(tmp_path: Path) -> None:
+def test_a_running_request_is_answered_before_the_end(tmp_path):
     with a_service(tmp_path) as service:
         with Server(service, Settings(port=0)) as server, connected(server) as connection:
             connection.sendall(HEAD + b"content-length: 2\r\n\r\n{")
@@ -175,9 +173,7 @@ def test_a_running_request_is_answered_before_the_end(tmp_path: Path) -> None:
             connected(server)
 
 
-def test_a_broken_store_ends_the_server_with_its_own_code(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broken_store_ends_the_server_with_its_own_code(tmp_path, caplog):
     with a_service(tmp_path) as service:
         server = Server(service, Settings(port=0))
         service.writer.broken = StoreBroken("the disk lost what was written")
@@ -185,7 +181,7 @@ def test_a_broken_store_ends_the_server_with_its_own_code(
     assert "the disk lost what was written" in caplog.text
 
 
-def test_an_address_that_others_can_reach_needs_a_key(tmp_path: Path) -> None:
+def test_an_address_that_others_can_reach_needs_a_key(tmp_path):
     with a_service(tmp_path) as service:
         with pytest.raises(InvalidInput, match="the store has no API keys"):
             Server(service, Settings(host="0.0.0.0", port=0))
@@ -199,7 +195,7 @@ def test_an_address_that_others_can_reach_needs_a_key(tmp_path: Path) -> None:
             Server(service, Settings(host="192.0.2.1", port=0))
 
 
-def test_a_server_behind_a_proxy_needs_a_key(tmp_path: Path) -> None:
+def test_a_server_behind_a_proxy_needs_a_key(tmp_path):
     with a_service(tmp_path) as service:
         settings = Settings(port=0, behind_proxy=True, store="shop.db")
         with pytest.raises(
@@ -230,7 +226,7 @@ sys.exit(code)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
-def test_a_signal_ends_it_well(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_it_well(tmp_path, number):
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "shop.db")], stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONWARNINGS": "error"},

@@ -2,10 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -15,15 +12,15 @@ from firstclick.serve.http import streams
 from firstclick.serve.http.connection import STEADY_BYTES, GuardedConnection
 from firstclick.serve.log.model_file import ModelFile
 from firstclick.serve.service import Service
-from firstclick.serve.store.store import Base, Store
-from tests.support.serving import Exchange, Site, a_server, a_site
+from firstclick.serve.store.store import Base
+from tests.support.serving import Exchange, a_server, a_site
 
 EXPORT = "/v1/models/shop/export"
 OCTETS = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path):
     with a_site(tmp_path, max_body=1000, max_bulk_body=1000, max_import=20_000) as site:
         yield site
 
@@ -31,13 +28,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
 class Pieces:
     """A file of 100 pieces, and who asked for them."""
 
-    def __init__(self, broken_at: int | None = None) -> None:
+    def __init__(self, broken_at=None):
         self.made = 0
         self.closed = False
-        self.threads: set[str] = set()
+        self.threads = set()
         self._broken_at = broken_at
 
-    def export(self, name: str) -> Iterator[bytes]:
+    def export(self, name):
         try:
             while self.made < 100:
                 if self.made == self._broken_at:
@@ -52,13 +49,13 @@ class Pieces:
 class Taker(Exchange):
     """A client that takes an answer only while it is told to, and leaves when it is told to."""
 
-    def __init__(self, site: Site, taken: int, *, leaves: bool) -> None:
+    def __init__(self, site, taken, *, leaves):
         super().__init__(site.app)
         self._left = taken
         self._leaves = leaves
         self.stuck = asyncio.Event()
 
-    async def _receive(self) -> dict[str, Any]:
+    async def _receive(self):
         if self.n_read == 0:
             return await super()._receive()
         await self.stuck.wait()
@@ -66,7 +63,7 @@ class Taker(Exchange):
             await asyncio.Event().wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: Any) -> None:
+    async def _send(self, message):
         await super()._send(message)
         self._left -= 1
         if self._left < 0:
@@ -75,7 +72,7 @@ class Taker(Exchange):
             await asyncio.sleep(0.01 if self._leaves else 3600)
 
 
-def test_an_export_is_made_in_threads_and_sent_in_pieces(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_made_in_threads_and_sent_in_pieces(site, monkeypatch):
     pieces = Pieces()
     monkeypatch.setattr(Service, "export", pieces.export)
     answer = site.ask("GET", EXPORT)
@@ -88,12 +85,12 @@ def test_an_export_is_made_in_threads_and_sent_in_pieces(site: Site, monkeypatch
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_no_more_is_made_than_is_taken(site: Site, monkeypatch: pytest.MonkeyPatch, leaves: bool) -> None:
+def test_no_more_is_made_than_is_taken(site, monkeypatch, leaves):
     pieces = Pieces()
     monkeypatch.setattr(Service, "export", pieces.export)
     monkeypatch.setattr(streams, "TAKEN_WITHIN", 3600 if leaves else 0.05)
 
-    async def ask() -> None:
+    async def ask():
         await Taker(site, 5, leaves=leaves).ask("GET", EXPORT)
 
     site.runner.run(ask())
@@ -102,9 +99,7 @@ def test_no_more_is_made_than_is_taken(site: Site, monkeypatch: pytest.MonkeyPat
     assert pieces.closed
 
 
-def test_a_file_that_cannot_be_made_to_its_end_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_made_to_its_end_has_none(tmp_path, monkeypatch, caplog):
     with a_server(tmp_path) as server:
         content = httpx.get(server.address + EXPORT).content
         assert ModelFile(BytesIO(content)).name == "shop"
@@ -115,8 +110,8 @@ def test_a_file_that_cannot_be_made_to_its_end_has_none(
         assert httpx.get(server.address + "/health/live").status_code == 200
 
 
-def test_an_archived_log_is_not_exported_by_halves(site: Site) -> None:
-    store: Store = site.service.store
+def test_an_archived_log_is_not_exported_by_halves(site):
+    store = site.service.store
     site.recommend()
     for _ in range(4):
         site.ask("POST", "/v1/models/shop/feedback", {"token": site.recommend()["token"], "click": 0})
@@ -127,7 +122,7 @@ def test_an_archived_log_is_not_exported_by_halves(site: Site) -> None:
     assert "events 2 to 2 of model 'shop' are archived" in refused.json()["error"]["message"]
 
 
-def test_an_import_may_be_larger_than_other_bodies_but_has_a_limit_of_its_own(site: Site) -> None:
+def test_an_import_may_be_larger_than_other_bodies_but_has_a_limit_of_its_own(site):
     content = b"".join(site.service.export("shop"))
     assert 1000 > len(content) > 300
     # Behind the end of the file nothing may come: so a longer one is made of more feedback.
@@ -144,7 +139,7 @@ def test_an_import_may_be_larger_than_other_bodies_but_has_a_limit_of_its_own(si
         assert exchange.n_read == n_read
 
 
-def test_a_client_that_leaves_while_it_imports_is_forgotten(site: Site) -> None:
+def test_a_client_that_leaves_while_it_imports_is_forgotten(site):
     exchange = Exchange(site.app, [b"x" * 5000] * 2, gone=True)
     site.runner.run(exchange.ask("POST", "/v1/models/new/import", OCTETS))
     assert exchange.sent == []
@@ -155,7 +150,7 @@ def test_a_client_that_leaves_while_it_imports_is_forgotten(site: Site) -> None:
     ("arrived", "paused", "cut"),
     [(STEADY_BYTES, False, False), (STEADY_BYTES - 1, False, True), (0, True, False)],
 )
-def test_a_request_may_take_longer_while_much_of_it_arrives(arrived: int, paused: bool, cut: bool) -> None:
+def test_a_request_may_take_longer_while_much_of_it_arrives(arrived, paused, cut):
     connection = GuardedConnection.__new__(GuardedConnection)
     connection.loop, connection.transport, connection.flow = Mock(), Mock(), Mock(read_paused=paused)
     connection._arriving, connection._arrived, connection._too_late = True, arrived, Mock()

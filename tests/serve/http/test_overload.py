@@ -4,14 +4,13 @@ import json
 import random
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.faults.clients import Caller, Crowd
-from tests.faults.crash import Stage, Zygote
+from tests.faults.crash import Stage
 from tests.faults.oracle import Ledger
 
 RECOMMEND = "/v1/models/shop/recommend"
@@ -19,19 +18,19 @@ HEAD = b"POST /v1/models/shop/recommend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-T
 
 
 @pytest.fixture
-def stage(zygote: Zygote, tmp_path: Path) -> Iterator[Stage]:
+def stage(zygote, tmp_path):
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
         yield made
 
 
-def connected(stage: Stage, n: int, opened: ExitStack) -> list[socket.socket]:
+def connected(stage, n, opened):
     return [
         opened.enter_context(socket.create_connection(("127.0.0.1", stage.port), timeout=30))
         for _ in range(n)
     ]
 
 
-def drip(connections: list[socket.socket], piece: bytes) -> int:
+def drip(connections, piece):
     """Send a little on each; how many are still open."""
     left = 0
     for connection in connections:
@@ -43,7 +42,7 @@ def drip(connections: list[socket.socket], piece: bytes) -> int:
     return left
 
 
-def served(stage: Stage, ledger: Ledger) -> None:
+def served(stage, ledger):
     """Ordinary clients get ordinary answers now."""
     with Crowd([stage.port], ledger, clients=4) as crowd:
         time.sleep(0.3)
@@ -55,7 +54,7 @@ def served(stage: Stage, ledger: Ledger) -> None:
     [(HEAD, b"x-slow: 1\r\n"), (HEAD + b"Content-Length: 100000\r\n\r\n", b" ")],
     ids=["headers", "body"],
 )
-def test_hundreds_of_dripping_clients_are_cut_off(stage: Stage, begun: bytes, piece: bytes) -> None:
+def test_hundreds_of_dripping_clients_are_cut_off(stage, begun, piece):
     ledger = Ledger()
     pid = stage.start(patience=1.0)
     stage.wait_until(200)
@@ -73,7 +72,7 @@ def test_hundreds_of_dripping_clients_are_cut_off(stage: Stage, begun: bytes, pi
     assert not stage.judge(ledger).complaints
 
 
-def test_idle_connections_do_not_stop_others(stage: Stage) -> None:
+def test_idle_connections_do_not_stop_others(stage):
     ledger = Ledger()
     pid = stage.start()
     stage.wait_until(200)
@@ -92,9 +91,7 @@ def test_idle_connections_do_not_stop_others(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "most", [{"max_requests": 6}, {"max_queue": 4, "max_batch": 2}], ids=["requests", "events"]
 )
-def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(
-    stage: Stage, most: dict[str, int]
-) -> None:
+def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(stage, most):
     ledger = Ledger()
     pid = stage.start(settings=most)
     stage.wait_until(200)
@@ -118,7 +115,7 @@ def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(
     assert found.acked > 50
 
 
-def test_a_refusal_says_when_to_come_again(stage: Stage) -> None:
+def test_a_refusal_says_when_to_come_again(stage):
     pid = stage.start(settings={"requests_per_second": 2.0})
     replies = [stage.ask("POST", RECOMMEND, {}) for _ in range(8)]
     refused = [reply for reply in replies if reply.code == 429]
@@ -130,7 +127,7 @@ def test_a_refusal_says_when_to_come_again(stage: Stage) -> None:
     stage.stop(pid)
 
 
-def bad_requests(stage: Stage, n: int, seed: int) -> None:
+def bad_requests(stage, n, seed):
     """All kinds of them, none like another."""
     draw = random.Random(seed)
     caller = Caller(stage.port)
@@ -157,7 +154,7 @@ def bad_requests(stage: Stage, n: int, seed: int) -> None:
     caller.close()
 
 
-def memory(pid: int) -> int:
+def memory(pid):
     """Bytes of a process."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
@@ -167,7 +164,7 @@ def memory(pid: int) -> int:
 
 
 @pytest.mark.long
-def test_bad_requests_leave_no_memory_behind(stage: Stage) -> None:
+def test_bad_requests_leave_no_memory_behind(stage):
     pid = stage.start(settings={"requests_per_second": 1e6})
     stage.wait_until(200)
     bad_requests(stage, 1000, seed=1)

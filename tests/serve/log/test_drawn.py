@@ -54,13 +54,13 @@ everything = st.builds(
 )  # fmt: skip
 
 
-def plain(drawn: Drawn) -> tuple[object, ...]:
+def plain(drawn):
     """Comparable: arrays as lists."""
     return tuple(part.tolist() if isinstance(part, np.ndarray) else part for part in drawn)
 
 
 @given(everything)
-def test_what_was_packed_is_read(drawn: Drawn) -> None:
+def test_what_was_packed_is_read(drawn):
     fields, why = drawn.packed(N_ROWS)
     assert why == ""
     read = read_drawn(fields)
@@ -69,14 +69,14 @@ def test_what_was_packed_is_read(drawn: Drawn) -> None:
 
 
 @given(rows_of_a_catalog, st.integers(0, 2**30))
-def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows: np.ndarray, start: int) -> None:
+def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows, start):
     assert unpack_rows(pack_rows(rows + start, N_ROWS + start)).tolist() == (rows + start).tolist()
     others = np.setdiff1d(np.arange(N_ROWS), rows)
     assert unpack_rows(pack_rows(others, N_ROWS)).tolist() == others.tolist()
     assert len(pack_rows(others, N_ROWS)) == len(pack_rows(rows, N_ROWS))
 
 
-def test_a_thousand_candidates_have_room() -> None:
+def test_a_thousand_candidates_have_room():
     draw = np.random.default_rng(1)
     for n_rows, n in ((1_500, 1_000), (20_000, 1_500), (1_000_000, 1_200)):
         rows = np.sort(draw.choice(n_rows, n, replace=False))
@@ -84,7 +84,7 @@ def test_a_thousand_candidates_have_room() -> None:
     assert len(pack_rows(np.arange(300_000), 1_000_000)) < MOST_BYTES, "neighbours take little room"
 
 
-def test_too_much_is_not_kept_and_the_fields_say_so() -> None:
+def test_too_much_is_not_kept_and_the_fields_say_so():
     draw = np.random.default_rng(1)
     rows = np.sort(draw.choice(1_000_000, 5_000, replace=False))
     for drawn, reason in (
@@ -101,7 +101,7 @@ def test_too_much_is_not_kept_and_the_fields_say_so() -> None:
         assert read_drawn(fields) == Drawn(9, b"mark", 2, pinned=((1, 7),), not_evaluable=reason)
 
 
-def test_fields_of_later_versions_are_passed_over() -> None:
+def test_fields_of_later_versions_are_passed_over():
     fields, _ = Drawn(9, b"mark", k=2).packed(5)
     assert read_drawn(bytes([200, 3]) + b"new" + fields + bytes([201, 0])) == Drawn(9, b"mark", k=2)
     assert read_drawn(b"") is None
@@ -111,7 +111,7 @@ def test_fields_of_later_versions_are_passed_over() -> None:
             read_drawn(fields[:cut])
 
 
-def test_the_bytes_stay_as_they_are() -> None:
+def test_the_bytes_stay_as_they_are():
     """They are in the logs of others."""
     drawn = Drawn(
         300,
@@ -134,7 +134,7 @@ def test_the_bytes_stay_as_they_are() -> None:
 SHOWN = np.array([3, 0, 70_000], "<u4").tobytes()
 
 
-def test_a_token_and_its_event_carry_them() -> None:
+def test_a_token_and_its_event_carry_them():
     keys = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
     now = int(time.time() * 1000)
     for context, features in ((b"", b""), (bytes(16), b""), (bytes(8), bytes(48))):
@@ -146,7 +146,7 @@ def test_a_token_and_its_event_carry_them() -> None:
         assert (len(said.context), len(said.features)) == (len(context) // 8, 3 if features else 0)
 
 
-def test_what_a_slate_was_drawn_from_makes_no_other_feedback() -> None:
+def test_what_a_slate_was_drawn_from_makes_no_other_feedback():
     """A request that two processes answered, before and after a click, may show the same items."""
     one = full_payload([1], 5, SHOWN, fields=Drawn(9, b"mark").packed(5)[0])
     two = full_payload([1], 6, SHOWN, fields=Drawn(8, b"kram").packed(5)[0])
@@ -157,7 +157,7 @@ def test_what_a_slate_was_drawn_from_makes_no_other_feedback() -> None:
     assert not says_the_same(one, b"")
 
 
-def test_how_long_a_token_and_an_event_are() -> None:
+def test_how_long_a_token_and_an_event_are():
     """k = 6: before, 99 characters and 34 bytes."""
     rows = np.arange(6, dtype="<u4").tobytes()
     fields, _ = Drawn(123_456, b"mark", 0).packed(1_500)

@@ -2,8 +2,6 @@
 
 import json
 from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,17 +20,17 @@ from firstclick.serve.log.events import (
     full_payload,
 )
 from firstclick.serve.model.new_events import first_event
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from tests.support.policies import OTHERS
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
 
 
-def items_of(features: Any) -> list[Item]:
+def items_of(features):
     return [Item(number, features=row) for number, row in enumerate(np.array(features, float))]
 
 
-def log_of(service: Service, name: str) -> list[dict[str, Any]]:
+def log_of(service, name):
     """What `firstclick log` prints."""
     model = service.model(name)
     scale = model.created.feature_scale
@@ -42,7 +40,7 @@ def log_of(service: Service, name: str) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(line)) for line in told]
 
 
-def scores_of(chooser: Any, context: list[float]) -> list[float]:
+def scores_of(chooser, context):
     """What is held for items 0 and 1 and this user."""
     if isinstance(chooser, Ranker):
         means, _ = chooser.estimates([0, 1], context=context)
@@ -59,7 +57,7 @@ def scores_of(chooser: Any, context: list[float]) -> list[float]:
         ("context-lin-ts:context=2,combine=product", ([1.0, 0.2], [0.2, 1.0])),
     ],
 )
-def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: str, users: Any) -> None:
+def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path, policy, users):
     """The first user likes item 0, the second item 1."""
     with open_service(str(tmp_path / "shop.db")) as service:
         service.create("m", policy=policy, k=2, items=items_of(FEATURES), seed=1)
@@ -87,7 +85,7 @@ def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: 
         ("context-lin-ts:context=2,rank=3", "rank must be at most the number of features, 2"),
     ],
 )
-def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part: str) -> None:
+def test_sizes_are_compared_with_the_features_that_were_given(policy, part):
     with pytest.raises(firstclick.FirstclickError, match=part):
         first_event(
             "m",
@@ -103,9 +101,7 @@ def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part:
 
 @pytest.mark.parametrize("raw", [FEATURES * 7, [[10, 1.0, 2], [10, 5, 3], [10, 9, 1], [10, 2, 8]]])
 @pytest.mark.parametrize("scale", [True, False])
-def test_a_log_says_what_was_sent_and_a_ranker_learns_the_same_from_it(
-    tmp_path: Path, raw: Any, scale: bool
-) -> None:
+def test_a_log_says_what_was_sent_and_a_ranker_learns_the_same_from_it(tmp_path, raw, scale):
     given = np.array(raw, float)
     own = given[::-1] / 3
     with open_service(str(tmp_path / "shop.db")) as service:
@@ -125,14 +121,14 @@ def test_a_log_says_what_was_sent_and_a_ranker_learns_the_same_from_it(
         np.testing.assert_allclose(mine, its, rtol=1e-12)
 
 
-def test_features_that_nobody_sent_can_be_printed_too() -> None:
+def test_features_that_nobody_sent_can_be_printed_too():
     scale = FeatureScale(("a", "b"), 1.0, 1e200)
     for table in ([[1e200]], [[1.0, np.nan, 1.0, 1e300]]):
         payload = full_payload([], 0, bytes(4), features=np.array(table, "<f8").tobytes())
         as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), Words(["a"], scale=scale))
 
 
-def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_service(tmp_path: Path) -> None:
+def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_service(tmp_path):
     with open_service(str(tmp_path / "shop.db")) as service:
         model = service.create("m", policy="cascade-lin-ts", k=2, items=items_of(FEATURES), seed=1)
         # Each round is three slates and a rollback, of which some go to what others have taken back.
@@ -151,7 +147,7 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
 
 
 def test_one_click_is_told_as_all_where_a_policy_wants_all_and_was_told_all():
-    def clicks(wants_all: bool, **said: Any) -> Any:
+    def clicks(wants_all, **said):
         event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
         return as_json(event, Words(["a"], wants_all=wants_all)).get("clicks")
 

@@ -3,9 +3,7 @@
 import hashlib
 import tracemalloc
 import zlib
-from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
@@ -17,21 +15,21 @@ from tests.support.made_log import Log
 
 
 @pytest.fixture(scope="module")
-def events() -> list[Event]:
+def events():
     return Log().eventful().events
 
 
-def chunks(events: list[Event], size: int) -> Iterator[list[Event]]:
+def chunks(events, size):
     return (events[start : start + size] for start in range(0, len(events), size))
 
 
-def written(events: list[Event], size: int = 30) -> bytes:
+def written(events, size=30):
     first = events[0].seq
     base = b"" if first == 1 else b"what was known"
     return b"".join(model_file("shop", chunks(events, size), lambda: "d1", first=first, base=base))
 
 
-def blocks_of(content: bytes) -> list[bytes]:
+def blocks_of(content):
     """The blocks, each with its checksum."""
     blocks, at = [], len(MAGIC)
     while at < len(content):
@@ -42,7 +40,7 @@ def blocks_of(content: bytes) -> list[bytes]:
     return blocks
 
 
-def sealed(blocks: list[bytes]) -> bytes:
+def sealed(blocks):
     """The file of these blocks, as somebody would make it who knows the format."""
     content, seal = MAGIC, b""
     for block in blocks:
@@ -51,14 +49,14 @@ def sealed(blocks: list[bytes]) -> bytes:
     return content
 
 
-def block(kind: int, raw: bytes, n_events: int = 0, n_changes: int = 0, size: int | None = None) -> bytes:
+def block(kind, raw, n_events=0, n_changes=0, size=None):
     packed = zlib.compress(raw, 1)
     size = len(raw) if size is None else size
     return _HEAD.pack(kind, n_events, n_changes, len(packed), size) + packed + bytes(32)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_file_says_what_was_written(events: list[Event], size: int) -> None:
+def test_a_file_says_what_was_written(events, size):
     file = ModelFile(BytesIO(written(events, size)))
     assert (file.name, file.first, file.last, file.digest, file.base) == ("shop", 1, len(events), "d1", b"")
     assert [event for chunk in file.events() for event in chunk] == events
@@ -73,13 +71,13 @@ def test_a_file_says_what_was_written(events: list[Event], size: int) -> None:
             )
 
 
-def test_two_readers_of_one_file_do_not_disturb_each_other(events: list[Event]) -> None:
+def test_two_readers_of_one_file_do_not_disturb_each_other(events):
     file = ModelFile(BytesIO(written(events)))
     together = zip(file.events(), file.events(), strict=True)
     assert all(one == other for one, other in together)
 
 
-def test_a_part_of_a_log_has_what_was_known_before(events: list[Event]) -> None:
+def test_a_part_of_a_log_has_what_was_known_before(events):
     file = ModelFile(BytesIO(written(events[99:])))
     assert (file.first, file.last, file.base) == (100, len(events), b"what was known")
     assert [event for chunk in file.events(110) for event in chunk] == events[110:]
@@ -88,12 +86,12 @@ def test_a_part_of_a_log_has_what_was_known_before(events: list[Event]) -> None:
         ModelFile(BytesIO(sealed([blocks[0], *blocks[2:]])))
 
 
-def test_a_gap_in_the_log_is_no_file(events: list[Event]) -> None:
+def test_a_gap_in_the_log_is_no_file(events):
     with pytest.raises(WorkFailed, match="event 51 comes next in the log, and is not there"):
         written([*events[:50], *events[51:]])
 
 
-def test_every_cut_is_refused(events: list[Event]) -> None:
+def test_every_cut_is_refused(events):
     content = written(events[:90])
     for end in range(len(content)):
         with pytest.raises(Malformed, match=r"cut off|not an exported model"):
@@ -102,7 +100,7 @@ def test_every_cut_is_refused(events: list[Event]) -> None:
         ModelFile(BytesIO(content + b"\0"))
 
 
-def test_every_changed_byte_is_refused(events: list[Event]) -> None:
+def test_every_changed_byte_is_refused(events):
     content = written(events[:60])
     for at in range(len(content)):
         changed = bytearray(content)
@@ -111,7 +109,7 @@ def test_every_changed_byte_is_refused(events: list[Event]) -> None:
             ModelFile(BytesIO(changed))
 
 
-def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events: list[Event]) -> None:
+def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events):
     blocks = blocks_of(written(events[:150]))
     assert len(blocks) == 7
     for wrong in (
@@ -122,7 +120,7 @@ def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events: list[Even
             ModelFile(BytesIO(MAGIC + b"".join(wrong)))
 
 
-def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events: list[Event]) -> None:
+def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events):
     page, *between, end = blocks_of(written(events[:60]))
     assert len(ModelFile(BytesIO(sealed([page, *between, end]))).rollbacks) == 0
     wrong = [
@@ -149,7 +147,7 @@ def test_a_file_of_another_format_is_refused(events):
         ModelFile(BytesIO(MAGIC[:-1] + b"2" + written(events)[len(MAGIC) :]))
 
 
-def test_a_rollback_to_what_comes_later_is_refused(events: list[Event]) -> None:
+def test_a_rollback_to_what_comes_later_is_refused(events):
     at, event = next((i, e) for i, e in enumerate(events) if e.kind == Kind.ROLLED_BACK)
     early = [*events[:20], event._replace(seq=21)]
     assert at > 60
@@ -158,11 +156,11 @@ def test_a_rollback_to_what_comes_later_is_refused(events: list[Event]) -> None:
 
 
 @pytest.mark.long
-def test_neither_writing_nor_reading_holds_more_than_some_blocks(events: list[Event], tmp_path: Path) -> None:
+def test_neither_writing_nor_reading_holds_more_than_some_blocks(events, tmp_path):
     n_blocks, size = 150, 1000
     payload = next(e.payload for e in events if e.kind == Kind.FEEDBACK)
 
-    def made() -> Iterator[list[Event]]:
+    def made():
         yield events[:1]
         for number in range(n_blocks):
             first = 2 + number * size

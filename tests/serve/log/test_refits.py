@@ -1,14 +1,11 @@
 """A model of the default policy that is stopped, rolled back or given items in the middle of a refit."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from firstclick.catalog.item import Item
 from firstclick.kernels.mixed import BETA2, BETAS, DONE, FITS, POINT, ROW, STAGE, P
-from firstclick.policies.base import State
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.events import Kind, feedback_payload, full_payload
 from firstclick.serve.model.audit import audit_served, audit_stored
@@ -28,12 +25,12 @@ class Moment(NamedTuple):
     snapshot: bytes
 
 
-def items(*, features: bool, n: int = N_ITEMS, first: int = 0) -> list[Item]:
+def items(*, features, n=N_ITEMS, first=0):
     made = made_items(n, first=first)
     return made if features else bare(made)
 
 
-def a_log(*, features: bool, own: bool = False) -> Log:
+def a_log(*, features, own=False):
     """A log in which several refits begin; with `own`, features come with requests too, and empty slates."""
     log = Log(DEFAULT_POLICY, items(features=features))
     draw = np.random.default_rng(4)
@@ -47,11 +44,11 @@ def a_log(*, features: bool, own: bool = False) -> Log:
     return log
 
 
-def stage_of(model: Model) -> int:
+def stage_of(model):
     return int(model.engine.state.refit[STAGE])
 
 
-def moments(log: Log) -> dict[int, Moment]:
+def moments(log):
     """The last moment of the log at each stage, a part of it done, of a refit that takes effect later."""
     found, model, done = {}, log.begin(), log.model.engine.state.refit[DONE]
     for event in log.events[1:]:
@@ -62,12 +59,12 @@ def moments(log: Log) -> dict[int, Moment]:
     return found
 
 
-def arrays_of(state: State) -> dict[str, bytes]:
+def arrays_of(state):
     return {name: array.tobytes() for name, array in state._asdict().items()}
 
 
 @pytest.mark.parametrize("features", [True, False])
-def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(features: bool) -> None:
+def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(features):
     log = a_log(features=features, own=True)
     wanted = log.model.digest()
     assert log.model.engine.state.refit[DONE] >= 6
@@ -86,7 +83,7 @@ def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(featu
 
 @pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
 @pytest.mark.parametrize("features", [True, False])
-def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features: bool, stage: int) -> None:
+def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features, stage):
     log = a_log(features=features, own=True)
     moment = moments(log)[stage]
     later = [event.payload for event in log.events[moment.seq :]]
@@ -106,7 +103,7 @@ def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features: bool, s
 
 @pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
 @pytest.mark.parametrize("features", [True, False])
-def test_items_that_come_and_go_in_the_middle_of_a_refit(features: bool, stage: int) -> None:
+def test_items_that_come_and_go_in_the_middle_of_a_refit(features, stage):
     log = a_log(features=features)
     log.roll_back(moments(log)[stage].seq)
     done = log.model.engine.state.refit[DONE]
@@ -133,7 +130,7 @@ def test_items_that_come_and_go_in_the_middle_of_a_refit(features: bool, stage: 
     assert_follows_from_counts(state, log.model.engine.features)
 
 
-def assert_follows_from_counts(state: State, features: np.ndarray) -> None:
+def assert_follows_from_counts(state, features):
     """M and B are the sums over items that the model says."""
     z = np.hstack([np.ones((len(features), 1)), (features - state.columns[0]) * state.columns[1]])
     p = state.scale[P]
@@ -155,9 +152,7 @@ def assert_follows_from_counts(state: State, features: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("features", [True, False])
-def test_a_service_of_the_default_is_audited_and_restarted_in_the_middle_of_a_refit(
-    features: bool, tmp_path: Path
-) -> None:
+def test_a_service_of_the_default_is_audited_and_restarted_in_the_middle_of_a_refit(features, tmp_path):
     place = str(tmp_path / "shop.db")
     service = open_service(place)
     try:

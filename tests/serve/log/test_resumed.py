@@ -13,12 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from firstclick.catalog.item import Item
 from firstclick.registry import DEFAULT_POLICY, policy_class
-from firstclick.serve.log.events import Event
 from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import Model
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
 from tests.support import seam
 from tests.support.clock import Clock
@@ -28,7 +27,7 @@ from tests.support.policies import OTHERS
 STEPS = 120
 
 
-def play(service: Service, step: int) -> list[Any]:
+def play(service, step):
     """What happens in this step, decided by its number alone; the slate that was shown."""
     shown = service.recommend("shop", request_id=f"step {step}")
     click = (step * 7) % (K + 2)
@@ -43,7 +42,7 @@ def play(service: Service, step: int) -> list[Any]:
     return shown.items
 
 
-def create(service: Service, policy: str, *, features: bool = True) -> None:
+def create(service, policy, *, features=True):
     items = made_items() if features and takes_features(policy) else bare(made_items())
     service.create("shop", policy=policy, k=K, items=items, seed=5)
 
@@ -60,7 +59,7 @@ def test_resumed_is_uninterrupted(policy, features, tmp_path):
     stops = set(draw.choice(STEPS, 6, replace=False).tolist())
     clock = Clock()
     interrupted, uninterrupted = str(tmp_path / "a.db"), str(tmp_path / "b.db")
-    slates: list[list[Any]] = []
+    slates = []
     with seam.open_by_hand(uninterrupted, clock) as service:
         create(service, policy, features=features)
         for step in range(STEPS):
@@ -82,7 +81,7 @@ def test_resumed_is_uninterrupted(policy, features, tmp_path):
     service.close()
 
 
-def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollbacks_of_rollbacks_are_folded_once(tmp_path, monkeypatch):
     """Were the log folded anew for each, a dozen would be folded thousands of times."""
     place = str(tmp_path / "shop.db")
     n = 12
@@ -93,11 +92,11 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
             service.roll_back("shop", seam.model(service, "shop").seq - step % 2)
         seam.model(service, "shop").snapshot()
         wanted = seam.model(service, "shop").digest()
-        changes: list[int] = []
+        changes = []
         for one in (Model, CatalogState):
             change = one._change if one is Model else one.apply
 
-            def counted(self: Any, event: Event, *more: Any, change: Any = change) -> None:
+            def counted(self, event, *more, change=change):
                 changes.append(event.seq)
                 change(self, event, *more)
 
@@ -120,33 +119,33 @@ class Anything(RuleBasedStateMachine):
     @initialize(
         policy=st.sampled_from([DEFAULT_POLICY, "cascade-lin-ts", "cascade-ts"]), features=st.booleans()
     )
-    def begin(self, policy: str, features: bool) -> None:
+    def begin(self, policy, features):
         self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
         self.service = open_service(str(self.folder / "shop.db"))
         create(self.service, policy, features=features or policy_class(policy).needs_features)
         self.with_features = self.service.model("shop").created.n_features > 0
         self.seq = 1
         self.slates = self.clicks = 0
-        self.outstanding: list[tuple[str, list[Any]]] = []
-        self.said: dict[str, tuple[int | None, int]] = {}
-        self.shown: set[Any] = {f"i{row}" for row in range(N_ITEMS)}
+        self.outstanding = []
+        self.said = {}
+        self.shown = {f"i{row}" for row in range(N_ITEMS)}
         self.ever = set(self.shown)
         self.shown_after = {1: set(self.shown)}
 
-    def teardown(self) -> None:
+    def teardown(self):
         if hasattr(self, "service"):
             assert audit_served(self.service.store, self.service.model("shop")).equal
             self.service.close()
             shutil.rmtree(self.folder)
 
-    def happened(self, seq: int) -> None:
+    def happened(self, seq):
         """One event more; what is shown after it."""
         self.seq += 1
         assert seq == self.seq
         self.shown_after[seq] = set(self.shown)
 
     @rule(k=st.integers(1, K))
-    def recommend(self, k: int) -> None:
+    def recommend(self, k):
         slate = self.service.recommend("shop", k=k)
         assert len(slate.items) == min(k, len(self.shown)) == len(set(slate.items))
         assert set(slate.items) <= self.shown
@@ -155,7 +154,7 @@ class Anything(RuleBasedStateMachine):
 
     @precondition(lambda self: self.outstanding)
     @rule(data=st.data(), click=st.none() | st.integers(-1, K))
-    def answer(self, data: st.DataObject, click: int | None) -> None:
+    def answer(self, data, click):
         token, items = data.draw(st.sampled_from(self.outstanding))
         if click is not None and not 0 <= click < len(items):
             with pytest.raises(Malformed):
@@ -175,7 +174,7 @@ class Anything(RuleBasedStateMachine):
 
     @precondition(lambda self: self.outstanding)
     @rule(data=st.data(), place=st.integers(0, 200))
-    def forge(self, data: st.DataObject, place: int) -> None:
+    def forge(self, data, place):
         token, _ = data.draw(st.sampled_from(self.outstanding))
         place %= len(token)
         other = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
@@ -183,7 +182,7 @@ class Anything(RuleBasedStateMachine):
             self.service.feedback("shop", other, None)
 
     @rule(number=st.integers(0, N_ITEMS + 5), seed=st.integers(0, 2))
-    def put(self, number: int, seed: int) -> None:
+    def put(self, number, seed):
         (item,) = made_items(1, first=number, seed=seed)
         (given,) = [item] if self.with_features else bare([item])
         self.shown.add(item.id)
@@ -191,7 +190,7 @@ class Anything(RuleBasedStateMachine):
         self.happened(self.service.put_items("shop", [given]))
 
     @rule(number=st.integers(0, N_ITEMS + 5))
-    def withdraw(self, number: int) -> None:
+    def withdraw(self, number):
         item = f"i{number}"
         if item in self.ever:
             self.shown.discard(item)  # One that is gone already is withdrawn again without harm.
@@ -201,30 +200,30 @@ class Anything(RuleBasedStateMachine):
                 self.service.withdraw_items("shop", [item])
 
     @rule()
-    def put_what_does_not_fit(self) -> None:
+    def put_what_does_not_fit(self):
         features = np.ones(9) if self.with_features else np.array([1.0, 2.0])
         with pytest.raises(Malformed):
             self.service.put_items("shop", [Item("i1", features=features)])
 
     @rule(data=st.data())
-    def roll_back(self, data: st.DataObject) -> None:
+    def roll_back(self, data):
         to = data.draw(st.integers(1, self.seq))
         self.shown = set(self.shown_after[to])
         self.happened(self.service.roll_back("shop", to))
 
     @rule()
-    def snapshot(self) -> None:
+    def snapshot(self):
         seam.model(self.service, "shop").snapshot()
 
     @rule()
-    def restart(self) -> None:
+    def restart(self):
         digest = seam.model(self.service, "shop").digest()
         self.service.close()
         self.service = open_service(str(self.folder / "shop.db"))
         assert seam.model(self.service, "shop").digest() == digest
 
     @invariant()
-    def is_as_it_should_be(self) -> None:
+    def is_as_it_should_be(self):
         if not hasattr(self, "service"):
             return
         told = self.service.model("shop").describe()

@@ -2,8 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +10,14 @@ from firstclick.serve.log.events import Kind
 from firstclick.serve.log.snapshot import read_snapshot, write_snapshot
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model.audit import audit_served
-from firstclick.serve.service import Service, open_service
-from firstclick.serve.store import Store, open_store
+from firstclick.serve.service import open_service
+from firstclick.serve.store import open_store
 from tests.support import seam
 from tests.support.made_log import K, made_items
 
-Damage = Callable[[bytes], bytes]
-
 
 @pytest.fixture
-def place(tmp_path: Path) -> str:
+def place(tmp_path):
     """A store with three snapshots and events after each."""
     path = str(tmp_path / "shop.db")
     with open_service(path) as service:
@@ -35,45 +31,45 @@ def place(tmp_path: Path) -> str:
     return path
 
 
-def answer(service: Service, n: int) -> None:
+def answer(service, n):
     slates = [service.recommend("shop") for _ in range(n)]
     service.feedback_batch("shop", [(slate.token, place % K) for place, slate in enumerate(slates)])
 
 
-def snapshots(place: str) -> dict[int, bytes]:
+def snapshots(place):
     with open_store(place, read_only=True) as store:
         return dict(store.snapshots(1))
 
 
-def change(place: str, seq: int, content: bytes) -> None:
+def change(place, seq, content):
     connection = sqlite3.connect(place)
     connection.execute("UPDATE snapshot SET content = ? WHERE seq = ?", (content, seq))
     connection.commit()
     connection.close()
 
 
-def rewritten(**facts: object) -> Damage:
+def rewritten(**facts):
     """A snapshot that is whole, and says something else."""
 
-    def damage(content: bytes) -> bytes:
+    def damage(content):
         page, arrays = read_snapshot(content)
         return write_snapshot(page | facts, arrays)
 
     return damage
 
 
-def fewer_numbers(content: bytes) -> bytes:
+def fewer_numbers(content):
     page, arrays = read_snapshot(content)
     name = next(name for name, array in arrays.items() if array.ndim)
     return write_snapshot(page, arrays | {name: arrays[name][:-1]})
 
 
-def other_numbers(content: bytes) -> bytes:
+def other_numbers(content):
     page, arrays = read_snapshot(content)
     return write_snapshot(page, {name: array.astype(np.float32) for name, array in arrays.items()})
 
 
-DAMAGES: dict[str, Damage] = {
+DAMAGES = {
     "one bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
     "one bit of its checksum": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
     "cut off": lambda content: content[: len(content) // 2],
@@ -93,11 +89,11 @@ DAMAGES: dict[str, Damage] = {
 class Folded:
     """How many pieces of feedback are read from the log when a service starts."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.n = 0
         learn = model_module.Model._learn
 
-        def counted(model: model_module.Model, events: list[model_module.Event]) -> None:
+        def counted(model, events):
             self.n += len(events)
             learn(model, events)
 
@@ -105,9 +101,7 @@ class Folded:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_broken_snapshot_is_passed_over(
-    place: str, damage: Damage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_snapshot_is_passed_over(place, damage, monkeypatch):
     with open_service(place) as service:
         wanted = seam.model(service, "shop").digest()
     kept = snapshots(place)
@@ -125,20 +119,20 @@ def test_a_broken_snapshot_is_passed_over(
     assert folded_before == 3 * 35 + 10
 
 
-def test_a_broken_snapshot_is_told_of(place: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_snapshot_is_told_of(place, caplog):
     newest = max(snapshots(place))
     change(place, newest, b"nothing")
     with open_service(place):
         assert f"shop: snapshot at {newest} is not used: the snapshot is damaged" in caplog.text
 
 
-def test_whole_snapshots_are_used(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_snapshots_are_used(place, monkeypatch):
     folded = Folded(monkeypatch)
     with open_service(place):
         assert folded.n == 10
 
 
-def test_a_snapshot_from_beyond_the_log_is_not_used(place: str) -> None:
+def test_a_snapshot_from_beyond_the_log_is_not_used(place):
     """As after a restored copy of the log beside newer snapshots."""
     connection = sqlite3.connect(place)
     (head,) = connection.execute("SELECT head FROM model").fetchone()
@@ -152,12 +146,12 @@ def test_a_snapshot_from_beyond_the_log_is_not_used(place: str) -> None:
         assert audit_served(service.store, model).equal
 
 
-def test_there_are_catalog_events_in_the_tail_and_before(place: str) -> None:
+def test_there_are_catalog_events_in_the_tail_and_before(place):
     """The tests above would say little of a log with feedback alone."""
     with open_store(place, read_only=True) as store:
         assert _kinds(store) == {Kind.CREATED: 1, Kind.FEEDBACK: 115, Kind.ITEMS_CHANGED: 3}
 
 
-def _kinds(store: Store) -> dict[int, int]:
+def _kinds(store):
     kinds = [event.kind for chunk in store.events(1, 0) for event in chunk]
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -68,7 +67,7 @@ pytestmark = OTHERS
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> list[str]:
+def stored(tmp_path):
     """A store and a ranker of this version."""
     path = str(tmp_path / "new.db")
     with open_service(path) as service:
@@ -87,7 +86,7 @@ def stored(tmp_path: Path) -> list[str]:
     return [path, str(tmp_path / "new.npz")]
 
 
-def later(folder: Path, edits: list[tuple[str, str, str]]) -> Path:
+def later(folder, edits):
     """A copy of the package with these changes."""
     shutil.copytree(
         Path(firstclick.__file__).parent, folder / "firstclick", ignore=shutil.ignore_patterns("__pycache__")
@@ -100,7 +99,7 @@ def later(folder: Path, edits: list[tuple[str, str, str]]) -> Path:
     return folder
 
 
-def run(package: Path, *arguments: str, code: int = 0) -> str:
+def run(package, *arguments, code=0):
     """What a program prints with this copy of the package, where kernels are plain Python."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
@@ -113,12 +112,12 @@ def run(package: Path, *arguments: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
-def told_by(package: Path, stored: list[str]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(run(package, "-c", PROGRAM, *stored))
+def told_by(package, stored):
+    told = json.loads(run(package, "-c", PROGRAM, *stored))
     return told
 
 
-def test_another_default_changes_no_slate_of_what_is_stored(tmp_path: Path, stored: list[str]) -> None:
+def test_another_default_changes_no_slate_of_what_is_stored(tmp_path, stored):
     before = told_by(later(tmp_path / "now", []), stored)
     after = told_by(later(tmp_path / "later", OTHER_DEFAULTS), stored)
     assert before.keys() == after.keys()
@@ -129,9 +128,7 @@ def test_another_default_changes_no_slate_of_what_is_stored(tmp_path: Path, stor
     assert labels[f"{stored[0]} linear"] == ("cascade-lin-ts:sigma=0.5", "cascade-lin-ts")
 
 
-def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(
-    tmp_path: Path, stored: list[str]
-) -> None:
+def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(tmp_path, stored):
     before = told_by(later(tmp_path / "now", []), stored)
     package = later(tmp_path / "later", OTHER_VERSION)
     after = told_by(package, stored)
@@ -159,16 +156,14 @@ def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(
     assert len(slates.splitlines()) == 3
 
 
-def test_a_version_with_other_parameters_is_told_as_such(tmp_path: Path, stored: list[str]) -> None:
+def test_a_version_with_other_parameters_is_told_as_such(tmp_path, stored):
     told = told_by(later(tmp_path / "later", OTHER_PARAMETERS), stored)
     for name in (f"{stored[0]} counts", stored[1]):
         assert "by version 1 of cascade-ts, and this firstclick has version 2" in told[name]
     assert isinstance(told[f"{stored[0]} window"], list), "others are served"
 
 
-def test_an_export_of_another_version_is_imported_by_learning_it_again(
-    tmp_path: Path, stored: list[str]
-) -> None:
+def test_an_export_of_another_version_is_imported_by_learning_it_again(tmp_path, stored):
     now, package = later(tmp_path / "now", []), later(tmp_path / "later", OTHER_VERSION)
     before = told_by(now, stored[:1])
     file, store = str(tmp_path / "counts.model"), str(tmp_path / "other.db")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
@@ -15,18 +14,17 @@ import pytest
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning
-from firstclick.serve.log.events import NewEvent
 from firstclick.serve.store import open_store, postgresql_link
 from firstclick.serve.store import store as module
 from firstclick.serve.store.postgresql import PostgresStore
 from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import StoreBroken, Unavailable
 from tests.serve.store.test_stores import at_once
-from tests.support.old_stores import Server, feedback, log_of, raised
+from tests.support.stores import feedback, log_of, raised
 
 
 @pytest.fixture
-def shop(postgresql_url: str) -> Iterator[PostgresStore]:
+def shop(postgresql_url):
     """A store with one model, number 1, and one event."""
     store = PostgresStore(postgresql_url)
     store.create("shop", [feedback(0)])
@@ -35,7 +33,7 @@ def shop(postgresql_url: str) -> Iterator[PostgresStore]:
 
 
 @pytest.fixture
-def other(shop: PostgresStore, postgresql_url: str) -> Iterator[PostgresStore]:
+def other(shop, postgresql_url):
     """Another process's view of the same store."""
     store = PostgresStore(postgresql_url)
     yield store
@@ -45,33 +43,33 @@ def other(shop: PostgresStore, postgresql_url: str) -> Iterator[PostgresStore]:
 class Pause:
     """Holds the first append that comes to `after insert`, its transaction open, until told to go on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self._taken = threading.Lock()
         self._reached = threading.Event()
         self._go = threading.Event()
-        self.error: BaseException | None = None
+        self.error = None
         monkeypatch.setattr(module, "step", self._step)
 
-    def _step(self, name: str) -> None:
+    def _step(self, name):
         if name == "after insert" and self._taken.acquire(blocking=False):
             self._reached.set()
             assert self._go.wait(30)
 
-    def start(self, call: Callable[[], object]) -> None:
-        def run() -> None:
+    def start(self, call):
+        def run():
             self.error = raised(call)
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
         assert self._reached.wait(30)
 
-    def finish(self) -> None:
+    def finish(self):
         self._go.set()
         self._thread.join(30)
         assert not self._thread.is_alive()
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition):
     end = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < end
@@ -81,12 +79,10 @@ def until(condition: Callable[[], bool]) -> None:
 # -- several processes
 
 
-def test_two_processes_that_get_the_same_events_count_them_once(
-    shop: PostgresStore, other: PostgresStore
-) -> None:
-    answers: list[Appended] = []
+def test_two_processes_that_get_the_same_events_count_them_once(shop, other):
+    answers = []
 
-    def send(store: PostgresStore, shift: int) -> None:
+    def send(store, shift):
         for n in range(0, 60, 3):
             answers.extend(store.append([(1, feedback(1 + (n + m + shift) % 60)) for m in range(3)]))
 
@@ -97,10 +93,10 @@ def test_two_processes_that_get_the_same_events_count_them_once(
     assert shop.check() == []
 
 
-def test_batches_of_many_models_do_not_wait_for_each_other(shop: PostgresStore, other: PostgresStore) -> None:
+def test_batches_of_many_models_do_not_wait_for_each_other(shop, other):
     models = [1, shop.create("bakery", []).id, shop.create("bar", []).id]
 
-    def send(store: PostgresStore, order: list[int], first: int) -> None:
+    def send(store, order, first):
         for n in range(first, first + 60):
             store.append([(model, feedback(n)) for model in order])
 
@@ -111,7 +107,7 @@ def test_batches_of_many_models_do_not_wait_for_each_other(shop: PostgresStore, 
 class Naive(PostgresStore):
     """Takes its numbers from a sequence, as one would: they are not committed in their order."""
 
-    def append(self, batch: Sequence[tuple[int, NewEvent]]) -> list[Appended]:
+    def append(self, batch):
         with self._link.transaction() as connection:
             for model, event in batch:
                 connection.execute(
@@ -123,9 +119,7 @@ class Naive(PostgresStore):
 
 
 @pytest.mark.parametrize("kind", [PostgresStore, Naive])
-def test_who_reads_on_after_the_last_event_misses_none(
-    shop: PostgresStore, postgresql_url: str, kind: type[PostgresStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_reads_on_after_the_last_event_misses_none(shop, postgresql_url, kind, monkeypatch):
     with psycopg.connect(postgresql_url) as connection:
         connection.execute("CREATE SEQUENCE numbers START 2")
     slow, fast = kind(postgresql_url), kind(postgresql_url)
@@ -135,7 +129,7 @@ def test_who_reads_on_after_the_last_event_misses_none(
     quick = threading.Thread(target=lambda: fast.append([(1, feedback(2))]), daemon=True)
     quick.start()
 
-    def waits_or_is_done() -> bool:
+    def waits_or_is_done():
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         return not quick.is_alive() or bool(shop._link.rows(waiting))
 
@@ -150,15 +144,15 @@ def test_who_reads_on_after_the_last_event_misses_none(
     fast.close()
 
 
-def test_many_processes_may_start_at_once(postgresql_url: str) -> None:
-    stores: list[PostgresStore] = []
+def test_many_processes_may_start_at_once(postgresql_url):
+    stores = []
     at_once([lambda: stores.append(PostgresStore(postgresql_url))] * 6)
     assert [store.models() for store in stores] == [[]] * 6
     for store in stores:
         store.close()
 
 
-def test_replicas_are_known_to_each_other(shop: PostgresStore, other: PostgresStore) -> None:
+def test_replicas_are_known_to_each_other(shop, other):
     shop.note_replica("host:1", {1: 10, 2: 20}, 100.0)
     other.note_replica("host:2", {}, 99.0)
     shop.note_replica("host:1", {1: 11, 2: 20}, 101.0)
@@ -171,8 +165,8 @@ def test_replicas_are_known_to_each_other(shop: PostgresStore, other: PostgresSt
 
 
 def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
-    postgresql_url: str, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    postgresql_url, other, monkeypatch
+):
     stopped = PostgresStore(postgresql_url, tuning=Tuning(idle_seconds=1))
     pause = Pause(monkeypatch)
     pause.start(lambda: stopped.append([(1, feedback(1))]))
@@ -184,9 +178,7 @@ def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
     stopped.close()
 
 
-def test_a_row_that_stays_locked_is_not_waited_for_long(
-    shop: PostgresStore, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_stays_locked_is_not_waited_for_long(shop, postgresql_url, monkeypatch):
     impatient = PostgresStore(postgresql_url, tuning=Tuning(lock_seconds=0.1))
     pause = Pause(monkeypatch)
     pause.start(lambda: shop.append([(1, feedback(1))]))
@@ -201,7 +193,7 @@ def test_a_row_that_stays_locked_is_not_waited_for_long(
 # -- a server that comes and goes
 
 
-def test_connections_that_were_ended_are_opened_again(shop: PostgresStore, postgresql: Server) -> None:
+def test_connections_that_were_ended_are_opened_again(shop, postgresql):
     for n, end in enumerate((postgresql.kill_connections, postgresql.restart), start=1):
         shop.models()
         end()
@@ -211,9 +203,7 @@ def test_connections_that_were_ended_are_opened_again(shop: PostgresStore, postg
     assert shop.check() == []
 
 
-def test_a_transaction_whose_connection_ends_leaves_nothing(
-    shop: PostgresStore, postgresql: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transaction_whose_connection_ends_leaves_nothing(shop, postgresql, monkeypatch):
     pause = Pause(monkeypatch)
     pause.start(lambda: shop.append([(1, feedback(1))]))
     postgresql.kill_connections()
@@ -223,9 +213,7 @@ def test_a_transaction_whose_connection_ends_leaves_nothing(
     assert shop.append([(1, feedback(1))]) == [Appended(2, True, b"clicked")]
 
 
-def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(
-    shop: PostgresStore, postgresql: Server, postgresql_url: str
-) -> None:
+def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(shop, postgresql, postgresql_url):
     postgresql.stop()
     try:
         for call in (
@@ -249,7 +237,7 @@ def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(
 class Proxy:
     """Between a store and the server; it can let a COMMIT go astray, or its answer."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url):
         self._socket = parse_qs(urlsplit(url).query)["host"][0] + "/.s.PGSQL.5432"
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/postgres?" + "&".join(
@@ -257,10 +245,10 @@ class Proxy:
         )
         # What to do at the next COMMIT: "lose it", "lose its answer", or "keep its answer" and stay silent.
         self.at_commit = ""
-        self._ends: list[socket.socket] = [self._listening]
+        self._ends = [self._listening]
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def _listen(self) -> None:
+    def _listen(self):
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
@@ -269,14 +257,14 @@ class Proxy:
                 self._ends += [client, server]
                 threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
-    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+    def _pass_on(self, client, server):
         deaf = False
         with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
             ready.register(client, selectors.EVENT_READ, server)
             ready.register(server, selectors.EVENT_READ, client)
             while True:
                 for key, _ in ready.select():
-                    data = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                    data = key.fileobj.recv(65536)
                     if not data:
                         raise OSError
                     if key.fileobj is client and b"COMMIT" in data and self.at_commit:
@@ -294,7 +282,7 @@ class Proxy:
         client.close()
         server.close()
 
-    def close(self) -> None:
+    def close(self):
         for end in self._ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -305,8 +293,8 @@ class Proxy:
     ("at_commit", "there"), [("lose it", False), ("lose its answer", True), ("keep its answer", True)]
 )
 def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
-    shop: PostgresStore, postgresql_url: str, at_commit: str, there: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    shop, postgresql_url, at_commit, there, monkeypatch
+):
     monkeypatch.setattr(postgresql_link.Connection, "patience", 1.0)
     proxy = Proxy(postgresql_url)
     store = PostgresStore(proxy.url)
@@ -330,9 +318,7 @@ def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
 @pytest.mark.parametrize(
     ("asked", "kept"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")]
 )
-def test_every_commit_reaches_the_disk_whatever_the_servers_default(
-    shop: PostgresStore, postgresql_url: str, asked: str, kept: str
-) -> None:
+def test_every_commit_reaches_the_disk_whatever_the_servers_default(shop, postgresql_url, asked, kept):
     url = f"{postgresql_url}%20-csynchronous_commit%3D{asked}"
     for relaxed, expected in ((False, kept), (True, "off")):
         store = PostgresStore(url, relaxed=relaxed)
@@ -342,7 +328,7 @@ def test_every_commit_reaches_the_disk_whatever_the_servers_default(
         store.close()
 
 
-def test_an_address_where_nobody_answers() -> None:
+def test_an_address_where_nobody_answers():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
     with pytest.raises(Unavailable, match=r"PostgreSQL at 127.0.0.1/shop cannot be asked now") as caught:
@@ -352,14 +338,14 @@ def test_an_address_where_nobody_answers() -> None:
         open_store("postgresql://me@host:99999999/shop?colour=red")
 
 
-def test_tables_that_are_gone_are_told(shop: PostgresStore) -> None:
+def test_tables_that_are_gone_are_told(shop):
     with shop._link.transaction() as connection:
         connection.execute("DROP TABLE firstclick_snapshot")
     with pytest.raises(StoreBroken, match="firstclick_snapshot"):
         shop.snapshots(1)
 
 
-def test_without_psycopg_one_is_told_what_to_install() -> None:
+def test_without_psycopg_one_is_told_what_to_install():
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from firstclick.serve.store import open_store\n"
@@ -370,7 +356,7 @@ def test_without_psycopg_one_is_told_what_to_install() -> None:
     assert "pip install 'firstclick[postgresql]'" in done.stdout
 
 
-def test_catalog_events_are_found_without_reading_all_feedback(shop: PostgresStore) -> None:
+def test_catalog_events_are_found_without_reading_all_feedback(shop):
     shop.append([(1, feedback(n)) for n in range(1, 5000)])
     with shop._link.patient() as connection:
         connection.execute("ANALYZE firstclick_event")

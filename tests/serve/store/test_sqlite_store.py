@@ -17,11 +17,11 @@ from firstclick.serve.store import open_store, sqlite_file
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import StoreBroken, Unavailable
-from tests.support.old_stores import feedback, log_of, raised
+from tests.support.stores import feedback, log_of, raised
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "shop.db"
 
 
@@ -37,13 +37,13 @@ def shop(path, request):
 class Failing:
     """The connection that writes, but for one statement that fails as SQLite would."""
 
-    def __init__(self, connection: sqlite3.Connection, statement: str, code: int) -> None:
+    def __init__(self, connection, statement, code):
         self._connection = connection
         self._statement = statement
         self._code = code
-        self.executed: list[str] = []
+        self.executed = []
 
-    def execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
+    def execute(self, statement, *parameters):
         self.executed.append(statement)
         if statement.startswith(self._statement):
             error = sqlite3.OperationalError("disk I/O error")
@@ -51,11 +51,11 @@ class Failing:
             raise error
         return self._connection.execute(statement, *parameters)
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name):
         return getattr(self._connection, name)
 
 
-def make_fail(store: SqliteStore, statement: str, code: int) -> Failing:
+def make_fail(store, statement, code):
     failing = Failing(store._file._writer, statement, code)
     store._file._writer = failing
     return failing
@@ -64,7 +64,7 @@ def make_fail(store: SqliteStore, statement: str, code: int) -> Failing:
 # -- the disk
 
 
-def test_every_commit_reaches_the_disk_unless_told_otherwise(path: Path) -> None:
+def test_every_commit_reaches_the_disk_unless_told_otherwise(path):
     for relaxed, level in ((False, 2), (True, 1)):
         store = SqliteStore(path, relaxed=relaxed)
         ask = store._file._writer.execute
@@ -74,7 +74,7 @@ def test_every_commit_reaches_the_disk_unless_told_otherwise(path: Path) -> None
         store.close()
 
 
-def test_a_sync_that_failed_ends_all_writing(shop: SqliteStore) -> None:
+def test_a_sync_that_failed_ends_all_writing(shop):
     failing = make_fail(shop, "COMMIT", sqlite3.SQLITE_IOERR_FSYNC)
     with pytest.raises(StoreBroken, match=r"SQLITE_IOERR_FSYNC.*until a restart"):
         shop.append([(1, feedback(1))])
@@ -101,7 +101,7 @@ def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(shop):
     assert len(log_of(shop, 1)) == 1
 
 
-def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop: SqliteStore) -> None:
+def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop):
     connection = shop._file._writer
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 2}")
@@ -118,7 +118,7 @@ def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop: SqliteSto
 LIMITED = """
 import resource, sys
 sys.path.insert(0, sys.argv[2])
-from tests.support.old_stores import feedback
+from tests.support.stores import feedback
 from firstclick.wire.errors import StoreBroken, Unavailable
 from firstclick.serve.store import open_store
 
@@ -143,7 +143,7 @@ assert store.check() == []
 """
 
 
-def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path: Path) -> None:
+def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(path), str(Path(__file__).parents[3])],
         capture_output=True,
@@ -155,7 +155,7 @@ def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path: Path) -> None
 FAILING_DISK = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from tests.support.old_stores import feedback
+from tests.support.stores import feedback
 from firstclick.wire.errors import StoreBroken
 from firstclick.serve.store import open_store
 
@@ -173,7 +173,7 @@ os._exit(0)
 """
 
 
-def test_a_disk_that_really_fails_to_sync_once(path: Path) -> None:
+def test_a_disk_that_really_fails_to_sync_once(path):
     strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
     if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
         pytest.skip("strace, which lets a sync fail, cannot be used here")
@@ -207,7 +207,7 @@ def test_the_write_ahead_log_stays_small_beside_a_reader_that_takes_its_time(sho
 # -- one owner
 
 
-def test_a_second_service_on_the_file_is_refused(shop: SqliteStore, path: Path, tmp_path: Path) -> None:
+def test_a_second_service_on_the_file_is_refused(shop, path, tmp_path):
     (tmp_path / "link.db").symlink_to(path)
     for name in ("shop.db", "link.db"):
         with pytest.raises(InvalidInput, match=f"{name} is in use by process {os.getpid()};.*PostgreSQL"):
@@ -230,7 +230,7 @@ def test_a_foreign_lock_is_waited_for_and_then_told(path):
     store.close()
 
 
-def test_a_reader_leaves_every_byte_as_it_was(shop: SqliteStore, path: Path, tmp_path: Path) -> None:
+def test_a_reader_leaves_every_byte_as_it_was(shop, path, tmp_path):
     shop.append([(1, feedback(n)) for n in range(1, 100)])
     # As a killed service leaves it: a file, a write-ahead log that was not carried over, no shared memory.
     left = tmp_path / "left"
@@ -248,7 +248,7 @@ def test_a_reader_leaves_every_byte_as_it_was(shop: SqliteStore, path: Path, tmp
 
 
 @pytest.mark.parametrize("name", ["shop.db", "shop.db-wal"])
-def test_a_file_that_was_taken_away_is_noticed(shop: SqliteStore, tmp_path: Path, name: str) -> None:
+def test_a_file_that_was_taken_away_is_noticed(shop, tmp_path, name):
     shop.append([(1, feedback(1))])
     (tmp_path / name).rename(tmp_path / "elsewhere")
     for _ in range(2):
@@ -257,7 +257,7 @@ def test_a_file_that_was_taken_away_is_noticed(shop: SqliteStore, tmp_path: Path
     (tmp_path / "elsewhere").rename(tmp_path / name)
 
 
-def test_somebody_elses_events_in_the_log_are_noticed(shop: SqliteStore, path: Path) -> None:
+def test_somebody_elses_events_in_the_log_are_noticed(shop, path):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("INSERT INTO event VALUES (1, 2, 1, x'00112233445566778899aabbccddeeff', x'', 0, x'')")
     other.close()
@@ -268,12 +268,12 @@ def test_somebody_elses_events_in_the_log_are_noticed(shop: SqliteStore, path: P
 # -- opening
 
 
-def test_the_file_with_its_secrets_is_its_owners_alone(shop: SqliteStore, tmp_path: Path) -> None:
+def test_the_file_with_its_secrets_is_its_owners_alone(shop, tmp_path):
     for name in ("shop.db", "shop.db-wal"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
 
-def test_places_where_no_store_can_be(tmp_path: Path) -> None:
+def test_places_where_no_store_can_be(tmp_path):
     with pytest.raises(InvalidInput, match=f"{tmp_path.name} is a folder; name a file in it"):
         open_store(tmp_path)
     with pytest.raises(InvalidInput, match=r"no folder .*nowhere for shop.db; make it first"):
@@ -283,7 +283,7 @@ def test_places_where_no_store_can_be(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_with_odd_letters(tmp_path: Path) -> None:
+def test_names_with_odd_letters(tmp_path):
     for name in ("a b.db", "50%.db", "what?.db", "#1.db", "ä.db", ":memory:"):
         store = open_store(f"sqlite:{tmp_path / name}")
         store.create("shop", [feedback(0)])
@@ -291,7 +291,7 @@ def test_names_with_odd_letters(tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 4096
 
 
-def test_a_file_that_may_not_be_written() -> None:
+def test_a_file_that_may_not_be_written():
     if not hasattr(os, "seteuid"):
         pytest.skip("no users here")
     me = os.geteuid()
@@ -310,7 +310,7 @@ def test_a_file_that_may_not_be_written() -> None:
     assert "shop.db cannot be opened to be written" in str(error)
 
 
-def test_files_that_are_no_store(path: Path) -> None:
+def test_files_that_are_no_store(path):
     path.write_bytes(b"these are the notes of the meeting of last week, in which nothing was decided " * 20)
     with pytest.raises(StoreBroken, match=r"shop.db is not a SQLite database"):
         SqliteStore(path)
@@ -323,7 +323,7 @@ def test_files_that_are_no_store(path: Path) -> None:
         SqliteStore(path)
 
 
-def test_a_damaged_file_is_found_out(shop: SqliteStore, path: Path) -> None:
+def test_a_damaged_file_is_found_out(shop, path):
     shop.append([(1, feedback(n, bytes([n % 256]) * 100)) for n in range(1, 2000)])
     shop.close()
     content = bytearray(path.read_bytes())
@@ -337,7 +337,7 @@ def test_a_damaged_file_is_found_out(shop: SqliteStore, path: Path) -> None:
     reader.close()
 
 
-def test_a_file_system_on_a_network_is_noted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_on_a_network_is_noted(path, monkeypatch):
     store = SqliteStore(path)
     assert store.notes == ()
     store.close()
@@ -350,8 +350,8 @@ def test_a_file_system_on_a_network_is_noted(path: Path, monkeypatch: pytest.Mon
     assert "network file system (nfs4)" in note
 
 
-def test_catalog_events_are_found_without_reading_all_feedback(shop: SqliteStore) -> None:
-    asked: list[str] = []
+def test_catalog_events_are_found_without_reading_all_feedback(shop):
+    asked = []
     with shop._file.reading() as connection:
         connection.set_trace_callback(asked.append)
     assert log_of(shop, 1, 0, 1, feedback=False) == []

@@ -3,7 +3,6 @@
 import re
 import sqlite3
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import psycopg
@@ -13,17 +12,17 @@ from hypothesis import strategies as st
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning
-from firstclick.serve.log.events import Event, Kind, NewEvent
+from firstclick.serve.log.events import Event, Kind
 from firstclick.serve.store import open_store
-from firstclick.serve.store.store import ABANDONED_AFTER, Appended, Store
+from firstclick.serve.store.store import ABANDONED_AFTER, Appended
 from firstclick.wire.errors import Conflict, Unavailable, Unknown
 from tests.support.clock import Clock
-from tests.support.old_stores import feedback, log_of, raised
+from tests.support.stores import feedback, log_of, raised
 
 CREATED = feedback(0, b"born", Kind.CREATED)
 
 
-def damage(url: str, statement: str) -> None:
+def damage(url, statement):
     """Run a statement behind the store's back; tables by their short names in braces."""
     if url.startswith("postgresql"):
         with psycopg.connect(url) as connection:
@@ -37,11 +36,11 @@ def damage(url: str, statement: str) -> None:
 # -- models put in and removed piece by piece
 
 
-def some_events(first: int, n: int) -> list[Event]:
+def some_events(first, n):
     return [Event(seq, *feedback(seq)) for seq in range(first, first + n)]
 
 
-def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store: Store) -> None:
+def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store):
     before = store.create("bakery", [CREATED])
     number = store.reserve()
     store.load(number, some_events(1, 3))
@@ -57,7 +56,7 @@ def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store: Store) -> None:
     assert store.check() == []
 
 
-def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store: Store) -> None:
+def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store):
     store.create("shop", [CREATED])
     number = store.reserve()
     store.load(number, some_events(1, 3))
@@ -110,7 +109,7 @@ def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_pie
 # -- logs
 
 
-def test_events_get_the_numbers_1_2_3_and_come_back_as_they_were(store: Store) -> None:
+def test_events_get_the_numbers_1_2_3_and_come_back_as_they_were(store):
     model = store.create("shop", [CREATED, feedback(1)])
     assert (model.name, model.head) == ("shop", 2)
     sent = [feedback(n, bytes([n, 0, 255])) for n in range(2, 20)]
@@ -124,7 +123,7 @@ def test_events_get_the_numbers_1_2_3_and_come_back_as_they_were(store: Store) -
     assert store.check() == []
 
 
-def test_an_event_is_counted_once_and_the_first_stays(store: Store) -> None:
+def test_an_event_is_counted_once_and_the_first_stays(store):
     shop = store.create("shop", [CREATED]).id
     store.append([(shop, feedback(1, b"first")), (shop, feedback(2))])
     answers = store.append(
@@ -149,7 +148,7 @@ def test_an_event_is_counted_once_and_the_first_stays(store: Store) -> None:
     assert store.check() == []
 
 
-def test_the_logs_of_two_models_are_numbered_alone(store: Store) -> None:
+def test_the_logs_of_two_models_are_numbered_alone(store):
     tea, coffee = store.create("tea", [CREATED]).id, store.create("coffee", [CREATED]).id
     answers = store.append(
         [(coffee, feedback(1)), (tea, feedback(1)), (coffee, feedback(2)), (tea, feedback(3))]
@@ -160,7 +159,7 @@ def test_the_logs_of_two_models_are_numbered_alone(store: Store) -> None:
     assert [(model.name, model.head) for model in store.models()] == [("tea", 3), ("coffee", 3)]
 
 
-def test_a_batch_of_thousands_with_duplicates_anywhere(store: Store) -> None:
+def test_a_batch_of_thousands_with_duplicates_anywhere(store):
     shop = store.create("shop", [CREATED]).id
     store.append([(shop, feedback(n)) for n in range(1, 1500)])
     answers = store.append([(shop, feedback(n)) for n in range(1000, 3001)])
@@ -176,11 +175,9 @@ def test_a_batch_of_thousands_with_duplicates_anywhere(store: Store) -> None:
         max_size=6,
     )
 )
-def test_any_batches_leave_what_a_dictionary_would_hold(
-    store: Store, batches: list[list[tuple[int, int, bytes]]]
-) -> None:
+def test_any_batches_leave_what_a_dictionary_would_hold(store, batches):
     models = [store.create(f"model {len(store.models())}", []).id for _ in range(2)]
-    logs: list[dict[int, tuple[int, bytes]]] = [{}, {}]
+    logs = [{}, {}]
     for batch in batches:
         expected = []
         for which, nonce, payload in batch:
@@ -195,7 +192,7 @@ def test_any_batches_leave_what_a_dictionary_would_hold(
 
 
 @pytest.mark.parametrize("wrong", [feedback(7)._replace(nonce=b"short"), feedback(7)._replace(payload=None)])
-def test_one_bad_event_and_nothing_is_written(store: Store, wrong: NewEvent) -> None:
+def test_one_bad_event_and_nothing_is_written(store, wrong):
     shop = store.create("shop", [CREATED]).id
     batch = [(shop, feedback(1)), (shop, wrong), (shop, feedback(2))]
     assert raised(lambda: store.append(batch)) is not None
@@ -205,13 +202,13 @@ def test_one_bad_event_and_nothing_is_written(store: Store, wrong: NewEvent) -> 
     assert store.check() == []
 
 
-def test_a_nonce_of_the_wrong_length_is_named(store: Store) -> None:
+def test_a_nonce_of_the_wrong_length_is_named(store):
     shop = store.create("shop", [CREATED]).id
     with pytest.raises(InvalidInput, match="nonce"):
         store.append([(shop, feedback(1)._replace(nonce=b"short"))])
 
 
-def test_an_event_of_a_model_that_is_not_there_is_refused_with_its_batch(store: Store) -> None:
+def test_an_event_of_a_model_that_is_not_there_is_refused_with_its_batch(store):
     shop = store.create("shop", [CREATED]).id
     with pytest.raises(Unknown, match=f"no model number {shop + 1}"):
         store.append([(shop, feedback(1)), (shop + 1, feedback(2))])
@@ -221,7 +218,7 @@ def test_an_event_of_a_model_that_is_not_there_is_refused_with_its_batch(store: 
 # -- creation
 
 
-def test_a_name_is_given_once(store: Store) -> None:
+def test_a_name_is_given_once(store):
     first = store.create("shop", [CREATED])
     with pytest.raises(Conflict, match="'shop' already"):
         store.create("shop", [feedback(9, b"another", Kind.CREATED)])
@@ -230,13 +227,13 @@ def test_a_name_is_given_once(store: Store) -> None:
     assert store.create("Shop", []).id != first.id
 
 
-def test_a_creation_that_is_sent_again_is_the_same(store: Store) -> None:
+def test_a_creation_that_is_sent_again_is_the_same(store):
     first = store.create("shop", [CREATED, feedback(1)])
     store.append([(first.id, feedback(2))])
     assert store.create("shop", [CREATED, feedback(1)]) == first._replace(head=3)
 
 
-def test_a_creation_with_one_nonce_twice_leaves_nothing(store: Store) -> None:
+def test_a_creation_with_one_nonce_twice_leaves_nothing(store):
     with pytest.raises(InvalidInput, match="events 2 and 3 of model 'shop'"):
         store.create("shop", [CREATED, feedback(1), feedback(1)])
     assert store.models() == []
@@ -245,7 +242,7 @@ def test_a_creation_with_one_nonce_twice_leaves_nothing(store: Store) -> None:
 # -- reading
 
 
-def test_events_between_two_numbers(store: Store) -> None:
+def test_events_between_two_numbers(store):
     shop = store.create("shop", [CREATED, *map(feedback, range(1, 10))]).id
     assert [event.seq for event in log_of(store, shop, 3, 7)] == [4, 5, 6, 7]
     assert [event.seq for event in log_of(store, shop, 8)] == [9, 10]
@@ -253,7 +250,7 @@ def test_events_between_two_numbers(store: Store) -> None:
     assert log_of(store, shop, 10) == log_of(store, shop, 5, 5) == log_of(store, shop + 1) == []
 
 
-def test_events_without_feedback(store: Store) -> None:
+def test_events_without_feedback(store):
     changes = {n for n in range(1, 200) if n % 50 == 0}
     events = [feedback(n, b"", Kind.ITEMS_CHANGED if n in changes else Kind.FEEDBACK) for n in range(1, 200)]
     shop = store.create("shop", [CREATED, *events]).id
@@ -269,7 +266,7 @@ def test_chunks_are_bounded_in_events_and_in_bytes(store):
     assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10], [11]]
 
 
-def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store: Store) -> None:
+def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store):
     shop = store.create("shop", [CREATED]).id
     chunks = store.events(shop, 0)
     seen = next(chunks)
@@ -277,7 +274,7 @@ def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store: Store) -> 
     assert [event.seq for chunk in [seen, *chunks] for event in chunk] == [1]
 
 
-def test_what_was_written_is_there_after_opening_again(store: Store, store_url: str) -> None:
+def test_what_was_written_is_there_after_opening_again(store, store_url):
     shop = store.create("shop", [CREATED]).id
     store.append([(shop, feedback(n)) for n in range(1, 600)])
     store.save_snapshot(shop, 600, b"known")
@@ -311,7 +308,7 @@ def test_two_processes_that_sweep_take_turns(store, store_url):
         ]
         begin = threading.Barrier(len(stores))
 
-        def sweep(one: Store) -> None:
+        def sweep(one):
             begin.wait()
             while one.sweep():
                 pass
@@ -326,7 +323,7 @@ def test_two_processes_that_sweep_take_turns(store, store_url):
     assert store.check() == []
 
 
-def test_a_snapshot_of_a_deleted_model_is_not_kept(store: Store) -> None:
+def test_a_snapshot_of_a_deleted_model_is_not_kept(store):
     shop = store.create("shop", [CREATED])
     store.delete(shop.id)
     store.save_snapshot(shop.id, 1, b"late")
@@ -339,7 +336,7 @@ def test_a_snapshot_of_a_deleted_model_is_not_kept(store: Store) -> None:
     assert store.snapshots(shop.id) == []
 
 
-def test_the_newest_three_snapshots_are_kept(store: Store) -> None:
+def test_the_newest_three_snapshots_are_kept(store):
     assert [store.create(name, [CREATED]).id for name in ("shop", "bakery")] == [1, 2]
     for seq in (10, 20, 30, 40, 50):
         store.save_snapshot(1, seq, b"at %d" % seq)
@@ -352,7 +349,7 @@ def test_the_newest_three_snapshots_are_kept(store: Store) -> None:
     assert store.snapshots(2) == [(7, b"another model's")]
 
 
-def test_token_keys_count_up_even_when_older_ones_are_dropped(store: Store) -> None:
+def test_token_keys_count_up_even_when_older_ones_are_dropped(store):
     keys = [store.add_token_key(bytes([n]) * 32, n + 0.5) for n in range(3)]
     assert store.token_keys() == keys
     assert keys[0].id < keys[1].id < keys[2].id
@@ -362,7 +359,7 @@ def test_token_keys_count_up_even_when_older_ones_are_dropped(store: Store) -> N
     assert store.add_token_key(b"new", 9.0).id > keys[2].id
 
 
-def test_api_keys_are_added_and_revoked(store: Store) -> None:
+def test_api_keys_are_added_and_revoked(store):
     first = store.add_api_key("shop front", "write", b"h" * 32, 1.5)
     second = store.add_api_key("dashboard", "read", b"i" * 32, 2.5)
     assert store.api_keys() == [first, second]
@@ -372,7 +369,7 @@ def test_api_keys_are_added_and_revoked(store: Store) -> None:
     assert store.add_api_key("shop front", "write", b"h" * 32, 1.5).id > second.id
 
 
-def test_an_api_key_may_be_of_one_model(store: Store) -> None:
+def test_an_api_key_may_be_of_one_model(store):
     key = store.add_api_key("web", "page", b"h" * 32, 1.5, "shop")
     assert (key.role, key.model) == ("page", "shop")
     assert store.api_keys() == [key]
@@ -387,11 +384,11 @@ def test_an_api_key_may_be_of_one_model(store: Store) -> None:
 # -- several threads
 
 
-def test_threads_that_send_the_same_events_count_them_once(store: Store) -> None:
+def test_threads_that_send_the_same_events_count_them_once(store):
     shop = store.create("shop", [CREATED]).id
-    answers: list[Appended] = []
+    answers = []
 
-    def send(shift: int) -> None:
+    def send(shift):
         for n in range(40):
             answers.extend(store.append([(shop, feedback(1 + (n + shift) % 40, b"%d" % shift))]))
 
@@ -403,15 +400,15 @@ def test_threads_that_send_the_same_events_count_them_once(store: Store) -> None
     assert store.check() == []
 
 
-def test_readers_see_whole_batches_while_others_write(store: Store) -> None:
+def test_readers_see_whole_batches_while_others_write(store):
     shop = store.create("shop", []).id
-    seen: list[int] = []
+    seen = []
 
-    def read() -> None:
+    def read():
         while not seen or seen[-1] < 200:
             seen.append(len(log_of(store, shop)))
 
-    def write() -> None:
+    def write():
         for start in range(1, 200, 10):
             store.append([(shop, feedback(n)) for n in range(start, start + 10)])
 
@@ -419,11 +416,11 @@ def test_readers_see_whole_batches_while_others_write(store: Store) -> None:
     assert {n % 10 for n in seen} == {0}
 
 
-def at_once(calls: list[Callable[[], None]]) -> None:
+def at_once(calls):
     """Run each in a thread; an error in one of them is an error here."""
-    errors: list[BaseException] = []
+    errors = []
 
-    def run(call: Callable[[], None]) -> None:
+    def run(call):
         try:
             call()
         except BaseException as error:
@@ -453,9 +450,7 @@ def at_once(calls: list[Callable[[], None]]) -> None:
         ("DELETE FROM {model}", "events of a model number 1"),
     ],
 )
-def test_check_tells_what_is_wrong_with_a_log(
-    store: Store, store_url: str, statement: str, sentence: str
-) -> None:
+def test_check_tells_what_is_wrong_with_a_log(store, store_url, statement, sentence):
     store.create("shop", [CREATED, *map(feedback, range(1, 6))])
     assert store.check() == []
     damage(store_url, statement)
@@ -463,7 +458,7 @@ def test_check_tells_what_is_wrong_with_a_log(
     assert sentence in found
 
 
-def test_check_finds_an_event_that_was_counted_twice(store: Store, store_url: str) -> None:
+def test_check_finds_an_event_that_was_counted_twice(store, store_url):
     shop = store.create("shop", [CREATED, feedback(1)]).id
     damage(store_url, f"DROP INDEX {'firstclick_' if store.shared else ''}event_nonce")
     damage(
@@ -477,7 +472,7 @@ def test_check_finds_an_event_that_was_counted_twice(store: Store, store_url: st
 # -- opening and closing
 
 
-def test_a_store_that_was_closed_says_so(store: Store) -> None:
+def test_a_store_that_was_closed_says_so(store):
     store.close()
     for call in (store.models, lambda: store.append([(1, CREATED)]), lambda: store.create("shop", [])):
         with pytest.raises(Unavailable, match="closed"):
@@ -485,7 +480,7 @@ def test_a_store_that_was_closed_says_so(store: Store) -> None:
     store.close()
 
 
-def test_a_store_opened_for_reading_reads_and_refuses_to_write(store: Store, store_url: str) -> None:
+def test_a_store_opened_for_reading_reads_and_refuses_to_write(store, store_url):
     shop = store.create("shop", [CREATED]).id
     reader = open_store(store_url, read_only=True)
     store.append([(shop, feedback(1))])
@@ -511,7 +506,7 @@ def test_a_store_with_another_format_is_refused_and_not_changed(store, store_url
         assert [model.head for model in again.models()] == [1]
 
 
-def test_a_store_without_tables_is_not_opened_for_reading(store_url: str) -> None:
+def test_a_store_without_tables_is_not_opened_for_reading(store_url):
     if not store_url.startswith("postgresql"):
         sqlite3.connect(store_url).close()
     with pytest.raises(InvalidInput, match="start a server on it once"):
@@ -519,6 +514,6 @@ def test_a_store_without_tables_is_not_opened_for_reading(store_url: str) -> Non
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "mysql://host/shop", "sqlite:///shop.db"])
-def test_an_address_of_neither_kind_is_refused(url: str) -> None:
+def test_an_address_of_neither_kind_is_refused(url):
     with pytest.raises(InvalidInput, match=r"a store is a file \(shop.db"):
         open_store(url)

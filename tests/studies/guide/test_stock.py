@@ -136,7 +136,7 @@ def test_a_policy_of_somebody_else_plays_as_it_is():
     assert not one.reason
 
 
-def test_research_policies_play_in_large_worlds_only_if_they_are_named() -> None:
+def test_research_policies_play_in_large_worlds_only_if_they_are_named():
     (shop,) = stock_worlds(["shop"])
     policies = [make_policy("cascade-ts"), make_policy("cascade-ucb-v")]
     reasons = [one.reason for one in contenders(policies, shop, 10, 1, named=False)]

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -15,32 +14,32 @@ import pytest
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
-from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS, Claim
+from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
-from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Finding
-from tests.support.made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE
+from tests.support.made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1
 
 NEVER = {"yelp-parts", "yelp-k-others", "yelp-k-cause", "million-song-k-cause", "movielens-joined"}
 
 
-def judged(made: Mapping[str, Made]) -> list[tuple[Claim, Finding]]:
+def judged(made):
     return judge({dataset: one.evidence() for dataset, one in made.items()})
 
 
-def findings(made: Mapping[str, Made]) -> dict[str, Finding]:
+def findings(made):
     return {claim.id: finding for claim, finding in judged(made)}
 
 
-def verdicts(made: Mapping[str, Made]) -> dict[str, str]:
+def verdicts(made):
     return {name: finding.verdict for name, finding in findings(made).items()}
 
 
-def test_on_evidence_as_the_paper_says_every_testable_claim_holds() -> None:
+def test_on_evidence_as_the_paper_says_every_testable_claim_holds():
     assert verdicts(PAPER) == {claim.id: UNTESTABLE if claim.id in NEVER else HOLDS for claim in CLAIMS}
 
 
-def upside_down(made: Made) -> Made:
+def upside_down(made):
     """Regrets turned around within their kind, the group small."""
     regrets = {cell: 1_200_000 / regret + 12_000 for cell, regret in made.regrets.items()}
     regrets |= {cell: 200.0 for cell in regrets if cell.policy == UCB1}
@@ -51,7 +50,7 @@ def upside_down(made: Made) -> Made:
     return replace(made, regrets=regrets, best=best, group_sizes={"American": 4, "Thai": 5}, at_first=0.02)
 
 
-def test_on_evidence_turned_upside_down_every_testable_claim_fails() -> None:
+def test_on_evidence_turned_upside_down_every_testable_claim_fails():
     given = {dataset: upside_down(made) for dataset, made in PAPER.items()}
     counts = {
         claim.id
@@ -66,8 +65,8 @@ def test_on_evidence_turned_upside_down_every_testable_claim_fails() -> None:
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_other_data_than_the_papers_has_counts_that_fail_and_experiments_without_a_verdict(
-    dataset: str,
-) -> None:
+    dataset,
+):
     made = PAPER[dataset]
     tenfold = replace(made, facts={fact: 10 * count for fact, count in made.facts.items()})
     for claim, finding in judged({dataset: tenfold}):
@@ -82,7 +81,7 @@ def test_other_data_than_the_papers_has_counts_that_fail_and_experiments_without
             assert finding.measured
 
 
-def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not() -> None:
+def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not():
     made = PAPER["movielens"]
     rows = findings({"movielens": replace(made, facts={**made.facts, "users": 200})})
     assert rows["movielens-ratings"].verdict == HOLDS
@@ -94,7 +93,7 @@ def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not()
     assert verdicts({"movielens": without})["movielens-similar-16"] == HOLDS
 
 
-def test_an_undecided_comparison_on_other_data_does_not_ask_for_more_runs_first() -> None:
+def test_an_undecided_comparison_on_other_data_does_not_ask_for_more_runs_first():
     made = PAPER["movielens"]
     regrets = {**made.regrets, Case(k=8): 700.0}
     other = replace(made, regrets=regrets, facts={**made.facts, "users": 200})
@@ -112,9 +111,7 @@ ON_THE_GROUP = {claim.id for claim in CLAIMS if claim.criterion.experiment == "e
     ("dataset", "played", "paper"),
     [("movielens", "Drama", "Adventure"), ("million-song", "Jazz", "Rock"), ("yelp", "Thai", "American")],
 )
-def test_another_group_than_the_papers_decides_nothing_about_it(
-    dataset: str, played: str, paper: str
-) -> None:
+def test_another_group_than_the_papers_decides_nothing_about_it(dataset, played, paper):
     given = {dataset: replace(PAPER[dataset], group=played)}
     for claim, finding in judged(given):
         if claim.dataset != dataset or claim.id in NEVER:
@@ -129,7 +126,7 @@ def test_another_group_than_the_papers_decides_nothing_about_it(
             assert finding.verdict == HOLDS
 
 
-def test_the_papers_group_has_its_other_names_and_is_named_with_its_size() -> None:
+def test_the_papers_group_has_its_other_names_and_is_named_with_its_size():
     for dataset, played in (("million-song", "Pop_Rock"), ("yelp", "American (New)")):
         given = verdicts({dataset: replace(PAPER[dataset], group=played)})
         assert {given[name] for name in ON_THE_GROUP if name.startswith(dataset)} == {HOLDS}
@@ -139,8 +136,8 @@ def test_the_papers_group_has_its_other_names_and_is_named_with_its_size() -> No
     assert finding.figures["group"] == "Adventure"
 
 
-def test_the_groups_that_are_declared_are_the_papers() -> None:
-    def read(name: str) -> dict[str, Any]:
+def test_the_groups_that_are_declared_are_the_papers():
+    def read(name):
         return tomllib.loads(files("firstclick.studies.paper").joinpath(name).read_text("utf-8"))
 
     assert read("experiment-3.toml")["group"] == {name: group[0] for name, group in GROUPS.items()}
@@ -149,7 +146,7 @@ def test_the_groups_that_are_declared_are_the_papers() -> None:
             assert group in GROUPS[dataset]
 
 
-def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_too() -> None:
+def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_too():
     for dataset, verdict in (("yelp", HOLDS), ("million-song", FAILS), ("movielens", FAILS)):
         made = PAPER[dataset]
         found = verdicts({dataset: replace(made, regrets={**made.regrets, Case(k=12): 800.0})})
@@ -157,7 +154,7 @@ def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_to
         assert found[f"{dataset}-k-reward"] == HOLDS
 
 
-def test_made_up_data_has_figures_and_no_verdict() -> None:
+def test_made_up_data_has_figures_and_no_verdict():
     rows = judged({**PAPER, "yelp": replace(PAPER["yelp"], synthetic=True)})
     for claim, finding in rows:
         if claim.dataset == "yelp" and claim.id not in NEVER:
@@ -170,7 +167,7 @@ def test_made_up_data_has_figures_and_no_verdict() -> None:
     assert {finding.verdict for claim, finding in rows if claim.dataset == "movielens"} == {HOLDS, UNTESTABLE}
 
 
-def test_runs_of_another_length_decide_only_what_the_data_itself_says() -> None:
+def test_runs_of_another_length_decide_only_what_the_data_itself_says():
     short = {"movielens": replace(PAPER["movielens"], steps=20_000, best={4: 0.8, 8: 0.9, 12: 0.95})}
     rows = findings(short)
     assert rows["movielens-users"].verdict == HOLDS
@@ -181,7 +178,7 @@ def test_runs_of_another_length_decide_only_what_the_data_itself_says() -> None:
     )
 
 
-def test_what_was_not_played_is_said() -> None:
+def test_what_was_not_played_is_said():
     made = PAPER["movielens"]
     without_ranks = {cell: regret for cell, regret in made.regrets.items() if cell.rank == 20}
     rows = findings({"movielens": replace(made, regrets=without_ranks)})
@@ -193,14 +190,14 @@ def test_what_was_not_played_is_said() -> None:
     assert rows["yelp-gap"].reason == "Yelp was not played"
 
 
-def test_an_unknown_data_set_is_refused() -> None:
+def test_an_unknown_data_set_is_refused():
     with pytest.raises(
         UnknownName, match=r"^no claim is about data set 'netflix'; the paper has yelp, million-song"
     ):
         judged({"netflix": PAPER["yelp"]})
 
 
-def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule() -> None:
+def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 61
     section = {"yelp": "4.4", "million-song": "4.5", "movielens": "4.6"}
     for claim in CLAIMS:
@@ -218,7 +215,7 @@ def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule() -> None:
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?[kM]?")
 
 
-def test_every_number_in_a_rule_comes_from_the_words_or_from_the_sentence() -> None:
+def test_every_number_in_a_rule_comes_from_the_words_or_from_the_sentence():
     given = {f"{limit:.3g}" for word in WORDS for limit in (word.low, word.high)}
     given |= {f"{value:g}" for value in (1, LEARNING_PARTS, min(WIDTHS), max(WIDTHS))}
     given |= {f"{value**2:g}" for value in (min(SIGMAS), max(SIGMAS))} | {"95"}
@@ -231,7 +228,7 @@ def test_every_number_in_a_rule_comes_from_the_words_or_from_the_sentence() -> N
         assert numbers <= given, claim.id
 
 
-def declared(name: str) -> set[Case]:
+def declared(name):
     """What an experiment's file plays, its extra curves left out."""
     content = tomllib.loads(
         files("firstclick.studies.paper").joinpath(f"experiment-{name}.toml").read_text("utf-8")
@@ -245,13 +242,11 @@ def declared(name: str) -> set[Case]:
 
 @pytest.mark.parametrize("name", ["1", "2", "3", "4", "sigma", "c"])
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_the_claims_of_an_experiment_look_at_what_it_plays_and_at_nothing_else(
-    dataset: str, name: str
-) -> None:
+def test_the_claims_of_an_experiment_look_at_what_it_plays_and_at_nothing_else(dataset, name):
     asked = set()
 
     class Listening(dict[Case, Any]):
-        def __getitem__(self, case: Case) -> Any:
+        def __getitem__(self, case):
             asked.add(case)
             return super().__getitem__(case)
 
@@ -268,7 +263,7 @@ ABOUT = {"mode": "paper", "steps": 100_000, "runs": 11, "seed": 3}
 PLAYED = {"movielens": {"title": "MovieLens", "sha256": "0f", "synthetic": False}}
 
 
-def test_the_ledger_is_plain_json_in_the_same_order_each_time() -> None:
+def test_the_ledger_is_plain_json_in_the_same_order_each_time():
     content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
     again = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
     assert json.dumps(content, allow_nan=False) == json.dumps(again, allow_nan=False)
@@ -281,7 +276,7 @@ def test_the_ledger_is_plain_json_in_the_same_order_each_time() -> None:
     assert "95%" in " ".join(METHOD)
 
 
-def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_was_played() -> None:
+def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_was_played():
     content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
     assert {name: content[name] for name in ABOUT} == ABOUT
     assert content["data"] == PLAYED
@@ -295,7 +290,7 @@ def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_w
     assert content["verdicts"]["movielens"][HOLDS] == of_the_paper.count(HOLDS)
 
 
-def test_judging_imports_neither_the_report_nor_matplotlib() -> None:
+def test_judging_imports_neither_the_report_nor_matplotlib():
     code = "import sys, firstclick.studies.paper.judge; "
     code += "print(sorted({'matplotlib', 'firstclick.report'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

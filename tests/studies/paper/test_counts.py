@@ -1,7 +1,5 @@
 """Claims that only count: what rounds to a printed number, what is exactly it, and who counts it."""
 
-from pathlib import Path
-
 import pytest
 
 from firstclick.data.sources import make_source
@@ -11,7 +9,7 @@ from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, counted,
 from tests.support.made_evidence import DATASETS, PAPER
 
 
-def data(facts: dict[str, int] | None = None, group_sizes: dict[str, int] | None = None) -> Evidence:
+def data(facts=None, group_sizes=None):
     return Evidence(False, 100_000, facts or {}, group_sizes or {}, "")
 
 
@@ -28,11 +26,11 @@ def data(facts: dict[str, int] | None = None, group_sizes: dict[str, int] | None
         ("movielens-users", "6k", 5_500, 6_500),
     ],
 )
-def test_a_count_holds_if_it_rounds_to_what_is_printed(claim: str, printed: str, low: int, high: int) -> None:
+def test_a_count_holds_if_it_rounds_to_what_is_printed(claim, printed, low, high):
     (criterion,) = [one.criterion for one in CLAIMS if one.id == claim]
     fact = claim.rpartition("-")[2]
 
-    def verdict(count: int) -> str:
+    def verdict(count):
         return criterion.find(data({fact: count, "others": 3})).verdict
 
     assert [verdict(count) for count in (low - 1, low, high - 1, high)] == [FAILS, HOLDS, HOLDS, FAILS]
@@ -48,7 +46,7 @@ def test_a_count_holds_if_it_rounds_to_what_is_printed(claim: str, printed: str,
 
 
 @pytest.mark.parametrize(("printed", "number"), [("3k", 3_000), ("400k", 400_000)])
-def test_a_number_that_is_chosen_must_be_itself(printed: str, number: int) -> None:
+def test_a_number_that_is_chosen_must_be_itself(printed, number):
     criterion = counted("kept users", printed, number)
     found = [criterion.find(data({"kept users": number + more})) for more in (-1, 0, 1)]
     assert [finding.verdict for finding in found] == [FAILS, HOLDS, FAILS]
@@ -61,7 +59,7 @@ def test_a_number_that_is_chosen_must_be_itself(printed: str, number: int) -> No
             assert "as this is chosen" in claim.criterion.rule, claim.id
 
 
-def test_the_largest_group_is_larger_than_all_but_its_own_parts() -> None:
+def test_the_largest_group_is_larger_than_all_but_its_own_parts():
     criterion = largest_group("American", ("American (New)", "American (Traditional)"))
     sizes = {"Nightlife": 300, "American (New)": 420, "American": 420, "Mexican": 419}
     assert criterion.find(data(group_sizes=sizes)).verdict == HOLDS
@@ -85,7 +83,7 @@ SMALL_FILES = {
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_every_count_that_a_claim_asks_for_is_given_by_the_source(dataset: str, tmp_path: Path) -> None:
+def test_every_count_that_a_claim_asks_for_is_given_by_the_source(dataset, tmp_path):
     for name, text in SMALL_FILES[dataset].items():
         (tmp_path / name).write_text(text)
     given = make_source(dataset).load(tmp_path).facts

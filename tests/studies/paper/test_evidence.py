@@ -1,19 +1,16 @@
 """What the claims see of comparisons: the sums of each run, at the end and at a tenth, and the group."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from firstclick.experiments.cells import recorded_steps
-from firstclick.studies.paper.evidence import Case, Evidence, evidence_of
+from firstclick.studies.paper.evidence import Case, evidence_of
 from firstclick.studies.paper.experiments import mode_named
 
 
-def comparison(
-    group: str = "", n_items: int = 256, policy: str = "cascade-lin-ts", steps: int = 300, more: float = 0.0
-) -> Any:
+def comparison(group="", n_items=256, policy="cascade-lin-ts", steps=300, more=0.0):
     step = recorded_steps(steps)
     regrets = np.array([[1.0], [2.0], [4.0]]) * step + more
     return SimpleNamespace(
@@ -31,12 +28,12 @@ def comparison(
     )
 
 
-def evidence(*comparisons: Any, mode: str = "paper") -> Evidence:
+def evidence(*comparisons, mode="paper"):
     return evidence_of(comparisons, mode_named(mode))
 
 
 @pytest.mark.parametrize("steps", [10, 19, 60, 2_001, 100_000])
-def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps: int) -> None:
+def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps):
     found = evidence(comparison(steps=steps))
     case = Case("cascade-lin-ts")
     np.testing.assert_array_equal(found.regret[case], [steps, 2 * steps, 4 * steps])
@@ -46,34 +43,34 @@ def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps: int) -> None:
     assert set(found.regret) == {case}
 
 
-def test_runs_shorter_than_ten_steps_have_no_early_regret() -> None:
+def test_runs_shorter_than_ten_steps_have_no_early_regret():
     found = evidence(comparison(steps=9))
     assert found.regret
     assert not found.early_regret
 
 
-def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own() -> None:
+def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own():
     found = evidence(comparison(n_items=290), comparison("Drama"))
     assert set(found.regret) == {Case(items=290), Case(items="all"), Case(group=True)}
 
 
-def test_the_first_of_two_equal_cases_counts() -> None:
+def test_the_first_of_two_equal_cases_counts():
     found = evidence(comparison(), comparison(more=3.0))
     np.testing.assert_array_equal(found.regret[Case()], [300, 600, 1_200])
 
 
-def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name() -> None:
+def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name():
     played = comparison(policy="cascade-ucb1:start=pessimistic")
     assert set(evidence(played, mode="authors").regret) == {Case("cascade-ucb1")}
     assert set(evidence(played).regret) == {Case("cascade-ucb1:start=pessimistic")}
 
 
-def test_counts_are_those_of_the_source_and_of_the_matrix() -> None:
+def test_counts_are_those_of_the_source_and_of_the_matrix():
     found = evidence(comparison())
     assert found.facts == {"users": 7, "kept users": 5, "kept items": 290}
     assert found.group_sizes == {"Drama": 3}
 
 
-def test_the_group_is_the_one_that_was_played() -> None:
+def test_the_group_is_the_one_that_was_played():
     assert evidence(comparison(), comparison("Drama")).group == "Drama"
     assert evidence(comparison()).group == ""

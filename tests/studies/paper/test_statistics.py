@@ -19,7 +19,7 @@ BELOW = np.array([55.0, 61.0, 52.0, 49.0, 58.0, 66.0, 50.0])
 
 
 @pytest.mark.parametrize("chance", [0.05, 0.01, 0.05 / 7])
-def test_the_interval_of_a_paired_difference_is_scipys(chance: float) -> None:
+def test_the_interval_of_a_paired_difference_is_scipys(chance):
     interval = mean_interval(ABOVE - BELOW, chance)
     expected = stats.ttest_rel(ABOVE, BELOW).confidence_interval(1 - chance)
     assert interval.estimate == pytest.approx((ABOVE - BELOW).mean())
@@ -28,9 +28,7 @@ def test_the_interval_of_a_paired_difference_is_scipys(chance: float) -> None:
 
 @pytest.mark.parametrize("chance", [0.05, 0.01, 0.05 / 7])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_at_both_ends_of_a_ratios_interval_the_paired_t_test_is_on_the_verge(
-    chance: float, sign: int
-) -> None:
+def test_at_both_ends_of_a_ratios_interval_the_paired_t_test_is_on_the_verge(chance, sign):
     interval = ratio_interval(sign * ABOVE, BELOW, chance)
     assert interval is not None
     assert interval.estimate == pytest.approx(sign * ABOVE.mean() / BELOW.mean())
@@ -39,14 +37,14 @@ def test_at_both_ends_of_a_ratios_interval_the_paired_t_test_is_on_the_verge(
         assert stats.ttest_1samp(sign * ABOVE - end * BELOW, 0).pvalue == pytest.approx(chance)
 
 
-def test_the_interval_of_the_reverse_ratio_is_the_reverse_of_the_interval() -> None:
+def test_the_interval_of_the_reverse_ratio_is_the_reverse_of_the_interval():
     there, back = ratio_interval(ABOVE, BELOW), ratio_interval(BELOW, ABOVE)
     assert there is not None
     assert back is not None
     assert (1 / back.high, 1 / back.low) == pytest.approx((there.low, there.high))
 
 
-def test_runs_that_go_together_give_a_shorter_interval_than_runs_that_do_not() -> None:
+def test_runs_that_go_together_give_a_shorter_interval_than_runs_that_do_not():
     ratios = [
         ratio_interval(np.sort(ABOVE), BELOW[order]) for order in (np.argsort(BELOW), np.argsort(-BELOW))
     ]
@@ -54,7 +52,7 @@ def test_runs_that_go_together_give_a_shorter_interval_than_runs_that_do_not() -
     assert together < apart / 2
 
 
-def misses(draw: str, chance: float) -> int:
+def misses(draw, chance):
     """In how many of 2,000 experiments of 10 runs the interval does not hold the true ratio, 2.5."""
     rng = stream(3, "coverage", draw)
     missed = 0
@@ -71,13 +69,13 @@ def misses(draw: str, chance: float) -> int:
 
 
 @pytest.mark.parametrize("chance", [0.05, 0.01])
-def test_the_interval_of_a_ratio_misses_as_often_as_it_says(chance: float) -> None:
+def test_the_interval_of_a_ratio_misses_as_often_as_it_says(chance):
     # For a true chance, a count outside these is seen once in 1,000 tries.
     low, high = stats.binom.ppf([0.0005, 0.9995], 2000, chance)
     assert low <= misses("normal", chance) <= high
 
 
-def test_the_interval_of_a_ratio_of_skewed_runs_misses_not_much_more_often() -> None:
+def test_the_interval_of_a_ratio_of_skewed_runs_misses_not_much_more_often():
     # If it misses at most 8 times in 100, more than this is seen less than once in 10,000 tries.
     assert misses("skewed", 0.05) <= stats.binom.ppf(0.9999, 2000, 0.08)
 
@@ -87,17 +85,17 @@ def test_the_interval_of_a_ratio_of_skewed_runs_misses_not_much_more_often() -> 
     [[3.0, -2.0, 1.0, 4.0], [0.0, 0.0, 0.0, 0.0], [-55.0, -61.0, -52.0, -49.0]],
     ids=["not told from zero", "zero", "negative"],
 )
-def test_no_ratio_is_formed_where_the_denominator_is_not_above_zero(denominators: list[float]) -> None:
+def test_no_ratio_is_formed_where_the_denominator_is_not_above_zero(denominators):
     assert ratio_interval(ABOVE[:4], np.array(denominators)) is None
 
 
-def test_more_confidence_can_take_the_ratio_away() -> None:
+def test_more_confidence_can_take_the_ratio_away():
     denominators = np.array([3.0, 1.0, 2.5, 4.0])
     assert ratio_interval(ABOVE[:4], denominators, 0.05) is not None
     assert ratio_interval(ABOVE[:4], denominators, 0.001) is None
 
 
-def test_equal_runs_leave_no_doubt() -> None:
+def test_equal_runs_leave_no_doubt():
     assert mean_interval(np.full(5, 0.1)) == Interval(0.1, 0.1, 0.1)
     interval = ratio_interval(np.full(5, 0.3), np.full(5, 0.7))
     assert interval is not None
@@ -105,12 +103,12 @@ def test_equal_runs_leave_no_doubt() -> None:
 
 
 @pytest.mark.parametrize(("agreeing", "runs"), [(0, 7), (5, 7), (7, 7), (9, 10), (63, 100)])
-def test_the_sign_test_is_scipys(agreeing: int, runs: int) -> None:
+def test_the_sign_test_is_scipys(agreeing, runs):
     expected = stats.binomtest(agreeing, runs, alternative="greater").pvalue
     assert sign_chance(agreeing, runs) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("chance", [CHANCE / 2, CHANCE / 20, 1 / 64])
-def test_the_fewest_runs_pass_the_sign_test_if_all_agree_and_one_fewer_do_not(chance: float) -> None:
+def test_the_fewest_runs_pass_the_sign_test_if_all_agree_and_one_fewer_do_not(chance):
     runs = fewest_runs(chance)
     assert sign_chance(runs, runs) <= chance < sign_chance(runs - 1, runs - 1)

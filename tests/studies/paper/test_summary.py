@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from firstclick.studies.paper.claims import CLAIMS, OURS, Claim
+from firstclick.studies.paper.claims import CLAIMS, OURS
 from firstclick.studies.paper.summary import claim_rows, claims_headline, tally
 from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Finding
 
 ABOUT = {name: next(claim for claim in CLAIMS if claim.dataset == name) for name in ("yelp", "movielens")}
 
 
-def judged(*verdicts: tuple[str, str]) -> list[tuple[Claim, Finding]]:
+def judged(*verdicts):
     return [(ABOUT[name], Finding(verdict, ("1.5",), {}, "why")) for name, verdict in verdicts]
 
 
@@ -17,7 +17,7 @@ ALL = judged(("yelp", HOLDS), ("yelp", FAILS), ("movielens", UNTESTABLE), ("movi
 OF_OURS = [(replace(ABOUT["yelp"], section=OURS), Finding(FAILS, (), {}, ""))]
 
 
-def test_verdicts_are_counted_in_a_sentence() -> None:
+def test_verdicts_are_counted_in_a_sentence():
     assert claims_headline(ALL) == (
         "Of 4 claims of the paper 2 hold, 1 does not hold and 1 is not testable with this data."
     )
@@ -27,7 +27,7 @@ def test_verdicts_are_counted_in_a_sentence() -> None:
     assert claims_headline([]) == ""
 
 
-def test_verdicts_are_counted_for_each_data_set_with_their_symbols() -> None:
+def test_verdicts_are_counted_for_each_data_set_with_their_symbols():
     table = tally(ALL)
     assert table is not None
     assert table.columns == ("data set", "✓ holds", "✗ does not hold", "○ not testable with this data")
@@ -35,7 +35,7 @@ def test_verdicts_are_counted_for_each_data_set_with_their_symbols() -> None:
     assert tally([]) is None
 
 
-def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere() -> None:
+def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere():
     assert claims_headline([*ALL, *OF_OURS]) == claims_headline(ALL)
     assert claims_headline(OF_OURS) == ""
     assert tally([*ALL, *OF_OURS]) == tally(ALL)
@@ -43,7 +43,7 @@ def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere() -> None:
     assert row.heading == "Our own question, not a claim of the paper · Yelp"
 
 
-def test_a_row_has_what_was_found_and_the_kind_of_its_verdict() -> None:
+def test_a_row_has_what_was_found_and_the_kind_of_its_verdict():
     rows = claim_rows(ALL)
     assert [row.kind for row in rows] == ["yes", "no", "open", "yes"]
     assert [row.verdict for row in rows] == [HOLDS, FAILS, UNTESTABLE, HOLDS]

@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +10,17 @@ import pytest
 from firstclick.studies.paper import claims as words
 from firstclick.studies.paper.claims import best_gains_more, can_learn, gap_increases, performs_well, regrets
 from firstclick.studies.paper.evidence import Case, Evidence
-from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Criterion, Finding, Word
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE
 from tests.support.made_evidence import LIN_TS, RANKED, UCB1, Made
 
 NINE = "experiment 9"
 
 
-def found(criterion: Criterion, regrets: dict[Case, float], **more: Any) -> Finding:
+def found(criterion, regrets, **more):
     return criterion.find(Made(regrets, **more).evidence())
 
 
-def pair(word: Word, value: float, **more: Any) -> Finding:
+def pair(word, value, **more):
     """What is found when UCB1 has `value` times the regret of LinTS, at 16 items."""
     above, below = Case(UCB1, 16), Case(LIN_TS, 16)
     return found(regrets(NINE, word, (above, below)), {above: 700 * value, below: 700.0}, **more)
@@ -34,8 +33,8 @@ RATIO_WORDS = [
 
 @pytest.mark.parametrize("word", RATIO_WORDS, ids=lambda word: word.phrase)
 def test_a_ratio_holds_between_its_limits_fails_beyond_them_and_is_undecided_at_them(
-    word: Word,
-) -> None:
+    word,
+):
     limits = [limit for limit in (word.low, word.high) if math.isfinite(limit)]
     inside = math.sqrt(word.low * word.high) if len(limits) == 2 else 1.3 * limits[0]
     assert pair(word, inside).verdict == HOLDS
@@ -51,7 +50,7 @@ def test_a_ratio_holds_between_its_limits_fails_beyond_them_and_is_undecided_at_
         )
 
 
-def test_the_words_of_one_language_fit_together() -> None:
+def test_the_words_of_one_language_fit_together():
     # Section 4.4 calls learners similar although one has about two times another's regret.
     assert words.SIMILAR.low < words.ABOUT_TWO_TIMES.low
     assert words.ABOUT_TWO_TIMES.high <= words.SIMILAR.high == words.ALMOST_THREE_TIMES.low
@@ -63,7 +62,7 @@ def test_the_words_of_one_language_fit_together() -> None:
         assert doubles * halves == pytest.approx(1)
 
 
-def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnitude() -> None:
+def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnitude():
     finding = pair(words.ORDERS_OF_MAGNITUDE, 40.0)
     (part,) = finding.figures["parts"]
     assert part["estimate"] == pytest.approx(40)
@@ -88,11 +87,11 @@ BY_K = [Case(k=k) for k in (4, 8, 12)]
 RISING = [(BY_K[1], BY_K[0]), (BY_K[2], BY_K[1])]
 
 
-def by_k(*values: float) -> dict[Case, float]:
+def by_k(*values):
     return dict(zip(BY_K, values, strict=False))
 
 
-def by_items(ranked: tuple[float, float, float], lin_ts: tuple[float, float, float]) -> dict[Case, float]:
+def by_items(ranked, lin_ts):
     policies = (words.RANKED, ranked), (words.LIN_TS, lin_ts)
     return {
         case: value for cases, values in policies for case, value in zip(cases.values(), values, strict=True)
@@ -122,9 +121,7 @@ def by_items(ranked: tuple[float, float, float], lin_ts: tuple[float, float, flo
     ],
     ids=["lower", "rising", "wider gap", "best gains", "performs well", "performs well, negative regret"],
 )
-def test_a_comparison_holds_fails_and_is_undecided(
-    criterion: Criterion, holds: dict[Case, float], fails: dict[Case, float], undecided: dict[Case, float]
-) -> None:
+def test_a_comparison_holds_fails_and_is_undecided(criterion, holds, fails, undecided):
     assert found(criterion, holds).verdict == HOLDS
     assert found(criterion, fails).verdict == FAILS
     finding = found(criterion, undecided)
@@ -132,13 +129,13 @@ def test_a_comparison_holds_fails_and_is_undecided(
     assert "undecided with 11 runs" in finding.reason
 
 
-def test_the_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows() -> None:
+def test_the_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows():
     criterion = regrets(NINE, words.INCREASES, *RISING, measure="reward")
     assert found(criterion, by_k(700, 2_000, 4_000)).verdict == HOLDS
     assert found(criterion, by_k(700, 2_000, 9_000)).verdict == FAILS
 
 
-def test_the_best_slate_outgrows_the_policy_exactly_where_regret_rises() -> None:
+def test_the_best_slate_outgrows_the_policy_exactly_where_regret_rises():
     by_reward = found(best_gains_more(*RISING), by_k(700, 701, 900))
     by_regret = found(regrets(NINE, words.INCREASES, *RISING), by_k(700, 701, 900))
     assert by_reward.verdict == by_regret.verdict
@@ -149,14 +146,14 @@ def test_the_best_slate_outgrows_the_policy_exactly_where_regret_rises() -> None
 
 
 @pytest.mark.parametrize(("at_first", "verdict"), [(0.3, HOLDS), (0.05, FAILS)])
-def test_a_policy_learns_if_it_loses_less_per_step_later_than_at_first(at_first: float, verdict: str) -> None:
+def test_a_policy_learns_if_it_loses_less_per_step_later_than_at_first(at_first, verdict):
     finding = found(can_learn(NINE, [Case()]), {Case(): 700.0}, at_first=at_first)
     assert finding.verdict == verdict
     (part,) = finding.figures["parts"]
     assert part["estimate"] == pytest.approx((1 - at_first) / 9 / at_first)
 
 
-def test_where_regret_falls_in_some_runs_only_learning_is_undecided() -> None:
+def test_where_regret_falls_in_some_runs_only_learning_is_undecided():
     evidence = Made({Case(): 700.0}).evidence()
     evidence.early_regret[Case()] *= np.array([1.0, 0.1] * 5 + [0.333])
     finding = can_learn(NINE, [Case()]).find(evidence)
@@ -164,17 +161,17 @@ def test_where_regret_falls_in_some_runs_only_learning_is_undecided() -> None:
     assert "crosses the limit 1; more runs would tell" in finding.reason
 
 
-def test_runs_shorter_than_ten_steps_show_no_learning() -> None:
+def test_runs_shorter_than_ten_steps_show_no_learning():
     finding = found(can_learn(NINE, [Case()]), {Case(): 7.0}, steps=9)
     assert finding.verdict == UNTESTABLE
     assert finding.reason == "experiment 9 was not played: there is no run of 10 steps"
 
 
-def test_equal_regrets_are_not_lower() -> None:
+def test_equal_regrets_are_not_lower():
     assert found(regrets(NINE, words.LOWER, (A, A)), {A: 900.0}).verdict == FAILS
 
 
-def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_played() -> None:
+def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_played():
     criterion = regrets(NINE, words.SIMILAR, (A, B), (Case(RANKED), Case()), (A, Case(k=8)))
     regret = {A: 900.0, B: 800.0, Case(RANKED): 4_000.0, Case(): 1_000.0}
     finding = found(criterion, regret)
@@ -187,20 +184,20 @@ def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_p
 
 
 @pytest.mark.parametrize("regret", [0.0, -300.0])
-def test_no_ratio_is_formed_with_a_regret_that_is_not_above_zero(regret: float) -> None:
+def test_no_ratio_is_formed_with_a_regret_that_is_not_above_zero(regret):
     finding = found(regrets(NINE, words.SIMILAR, (A, B)), {A: 900.0, B: regret})
     assert finding.verdict == UNTESTABLE
     assert finding.reason.startswith("no ratio can be formed with 11 runs: ranked-lin-ts / cascade-lin")
     assert finding.measured
 
 
-def test_one_run_decides_nothing_and_shows_its_figures() -> None:
+def test_one_run_decides_nothing_and_shows_its_figures():
     finding = pair(words.SIMILAR, 1.0, n_runs=1)
     assert (finding.verdict, finding.reason) == (UNTESTABLE, "a single run decides nothing: play at least 6")
     assert re.search(r": 7\d\d / 7\d\d$", finding.measured[0])
 
 
-def test_fewer_than_six_runs_decide_nothing_however_clear_they_are() -> None:
+def test_fewer_than_six_runs_decide_nothing_however_clear_they_are():
     finding = pair(words.SIMILAR, 1.0, n_runs=5)
     assert (finding.verdict, finding.reason) == (UNTESTABLE, "5 runs decide nothing: play at least 6")
     assert re.search(r" = 0\.99\d \(", finding.measured[0])
@@ -214,13 +211,13 @@ def test_fewer_than_six_runs_decide_nothing_however_clear_they_are() -> None:
     assert found(criterion, regret, n_runs=8).verdict == FAILS
 
 
-def run_by_run(criterion: Criterion, runs: dict[Case, list[float]]) -> Finding:
+def run_by_run(criterion, runs):
     """What is found when every case has the regrets it is given, one per run."""
     regret = {case: np.array(values) for case, values in runs.items()}
     return criterion.find(Evidence(False, 100_000, {}, {}, "", regret))
 
 
-def differing(values: list[float], beside: int = 0) -> Finding:
+def differing(values, beside=0):
     """What is found on "lower" when the runs of A exceed those of B by these, and so many pairs are true."""
     others = [Case(UCB1, 16, rank) for rank in range(beside)]
     runs = {A: [1_000.0 + value for value in values], B: [1_000.0] * len(values)}
@@ -228,7 +225,7 @@ def differing(values: list[float], beside: int = 0) -> Finding:
     return run_by_run(regrets(NINE, words.LOWER, (A, B), *((other, B) for other in others)), runs)
 
 
-def test_one_of_many_pairs_must_be_further_outside_to_refute() -> None:
+def test_one_of_many_pairs_must_be_further_outside_to_refute():
     # Just outside with 95 % confidence, and not with 99.5 %.
     just = [100.0] * 10 + [700.0]
     assert differing([-value for value in just]).verdict == FAILS
@@ -245,7 +242,7 @@ def test_one_of_many_pairs_must_be_further_outside_to_refute() -> None:
     assert differing(just).verdict == differing(just, beside=9).verdict == HOLDS
 
 
-def test_an_interval_that_the_single_runs_do_not_bear_out_decides_nothing() -> None:
+def test_an_interval_that_the_single_runs_do_not_bear_out_decides_nothing():
     mostly = [300.0, 310.0, 320.0, 290.0, 280.0, 305.0, 295.0, 315.0]
     assert differing([*mostly, 300.0, -10.0]).verdict == HOLDS  # 9 of 10
     finding = differing([*mostly, -5.0, -10.0])
@@ -263,8 +260,8 @@ def test_an_interval_that_the_single_runs_do_not_bear_out_decides_nothing() -> N
     assert differing([-value for value in (*mostly, 300.0, -10.0)]).verdict == FAILS
 
 
-def test_runs_must_be_between_both_limits_of_a_word() -> None:
-    def verdict(low: int, high: int) -> str:
+def test_runs_must_be_between_both_limits_of_a_word():
+    def verdict(low, high):
         """Of eleven ratios so many are just below 0.4, so many just above 2.5, and the others are 1.4."""
         above = [300.0] * low + [2_600.0] * high + [1_400.0] * (11 - low - high)
         return run_by_run(regrets(NINE, words.SIMILAR, (A, B)), {A: above, B: [1_000.0] * 11}).verdict
@@ -274,13 +271,13 @@ def test_runs_must_be_between_both_limits_of_a_word() -> None:
 
 
 @pytest.mark.parametrize("limit", [400.0, 2_500.0])
-def test_a_run_at_a_limit_is_not_inside(limit: float) -> None:
+def test_a_run_at_a_limit_is_not_inside(limit):
     runs = {A: [limit] * 2 + [1_400.0] * 9, B: [1_000.0] * 11}
     (part,) = run_by_run(regrets(NINE, words.SIMILAR, (A, B)), runs).figures["parts"]
     assert part["runs_inside"] == 9
 
 
-def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean() -> None:
+def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean():
     criterion = performs_well(NINE, [Case()])
     finding = found(criterion, {Case(): 700.0}, stuck={Case(): 8_000.0})
     (part,) = finding.figures["parts"]
@@ -295,7 +292,7 @@ def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean() -> None:
     assert "uneven" not in even.measured[0]
 
 
-def test_a_word_with_other_limits_changes_the_rule_and_the_verdict() -> None:
+def test_a_word_with_other_limits_changes_the_rule_and_the_verdict():
     made, strict = {A: 1_200.0, B: 800.0}, replace(words.SIMILAR, low=0.7, high=1.4)
     wide, narrow = (regrets(NINE, word, (A, B)) for word in (words.SIMILAR, strict))
     assert "between 0.4 and 2.5" in wide.rule

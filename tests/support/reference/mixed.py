@@ -6,7 +6,6 @@ matrix, and a refit is computed whole at the moment it takes effect. Nothing her
 but the numbers of the grid.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,27 +49,27 @@ class Setting(NamedTuple):
 
 
 class MixedReference:
-    def __init__(self, features: Floats) -> None:
+    def __init__(self, features):
         self.features = features
         n_items, d = features.shape
         self.examined, self.hits = np.zeros(n_items), np.zeros(n_items)
         self.looks, self.clicks = 0.0, 0.0
-        self.given: list[Look] = []
+        self.given = []
         # The log of a head start.
         self.logged, self.logged_hits = np.zeros(n_items), np.zeros(n_items)
         self.next = 16.0
-        self.refit: Refit | None = None
+        self.refit = None
         prior, level = np.r_[1.0, np.full(d, d / 0.3**2)], np.r_[0.5, np.zeros(d)]
         self.at = Setting(0.3, 0.25 * 0.3, np.zeros(d), np.ones(d), np.ones(d), prior, level)
 
-    def add(self, features: Floats) -> None:
+    def add(self, features):
         self.features = np.vstack([self.features, features])
         self.examined = np.r_[self.examined, np.zeros(len(features))]
         self.hits = np.r_[self.hits, np.zeros(len(features))]
         self.logged = np.r_[self.logged, np.zeros(len(features))]
         self.logged_hits = np.r_[self.logged_hits, np.zeros(len(features))]
 
-    def warm_start(self, examined: Floats, hits: Floats) -> None:
+    def warm_start(self, examined, hits):
         """Take these counts as a head start, and refit at once."""
         self.logged, self.logged_hits = self.logged + examined, self.logged_hits + hits
         self.next = 16.0
@@ -79,19 +78,19 @@ class MixedReference:
         self.at = self.fitted(self.now(), *measured(self.features))
         self.refit = None
 
-    def now(self) -> Refit:
+    def now(self):
         """What a refit begins with that begins now."""
         p = self.mean_rate()
         drift = self.fitted_drift(p)
         examined, hits = self.counts(drift)
         return Refit(self.looks, p, examined, hits, self.given.copy(), drift)
 
-    def mean_rate(self) -> float:
+    def mean_rate(self):
         logged, hits = self.logged.sum(), self.logged_hits.sum()
         share = min(1.0, 200.0 / logged) if logged else 0.0
         return float((self.clicks + share * hits + 0.5) / (self.looks + share * logged + 2))
 
-    def fitted_drift(self, p: float) -> float:
+    def fitted_drift(self, p):
         """The standard deviation that makes the differences of rates of the log and live ones most likely."""
         both = (self.examined > 0) & (self.logged > 0)
         n, s, m, t = self.examined[both], self.hits[both], self.logged[both], self.logged_hits[both]
@@ -99,7 +98,7 @@ class MixedReference:
         chance = rate * (1 - rate) * (1 / n + 1 / m)
         grid = [p * 2 ** (0.75 * point - 5) for point in range(14)]
 
-        def likely(drift: float) -> float:
+        def likely(drift):
             spread = np.sqrt(chance + drift**2)
             return float(
                 norm.logpdf(s / n - t / m, 0, spread).sum() - 0.5 * (np.log(drift / p / 0.1) / 1.5) ** 2
@@ -107,7 +106,7 @@ class MixedReference:
 
         return max(grid, key=likely)
 
-    def counts(self, drift: float) -> tuple[Floats, Floats]:
+    def counts(self, drift):
         """Live counts and what the log lends."""
         rate = (self.logged_hits + 0.5) / (self.logged + 1)
         # The variance of a rate of the log is that of chance, and that of the drift.
@@ -116,18 +115,16 @@ class MixedReference:
         hits = lent * self.logged_hits / np.maximum(self.logged, 1e-300)
         return self.examined + lent, self.hits + hits
 
-    def known(self) -> tuple[Floats, Floats]:
+    def known(self):
         """Counts as they are now."""
         return (self.examined, self.hits) if self.at.drift is None else self.counts(self.at.drift)
 
-    def rows(self, at: Setting, features: Floats | None = None) -> Floats:
+    def rows(self, at, features=None):
         """What is known of all items beside their clicks."""
         z = standardised(at, self.features if features is None else features)
         return z if at.drift is None else np.c_[z, self.logged[: len(z)] > 0]
 
-    def learn(
-        self, slate: Sequence[int], examined: int, clicks: Sequence[int], features: Floats | None = None
-    ) -> None:
+    def learn(self, slate, examined, clicks, features=None):
         if self.looks == 0 and self.at.drift is None:
             centre, deviation, in_units = measured(self.features)
             self.at = self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
@@ -150,12 +147,12 @@ class MixedReference:
         elif self.refit is not None and self.looks >= 1.25 * self.refit.looks:
             self.at, self.refit = self.fitted(self.refit, *self.columns), None
 
-    def brought_near(self, x: Floats) -> Floats:
+    def brought_near(self, x):
         """At most ten standard deviations from the mean; a feature that does not vary has its mean."""
         reach = 10 * self.at.deviation
         return np.clip(x, self.at.centre - reach, self.at.centre + reach)
 
-    def fitted(self, past: Refit, centre: Floats, deviation: Floats, in_units: Floats) -> Setting:
+    def fitted(self, past, centre, deviation, in_units):
         """What is most likely, with one variance for all items first, then with one for each."""
         d = self.features.shape[1]
         drift = past.drift if self.logged.any() else None
@@ -183,7 +180,7 @@ class MixedReference:
             found = chosen if not by_item else chosen._replace(level=found.level)
         return found
 
-    def evidence(self, past: Refit, at: Setting, z: Floats, v: Floats, beta: float, prior: Floats) -> float:
+    def evidence(self, past, at, z, v, beta, prior):
         """log N(rates; 0, Z diag(1/prior) Z' + noise)."""
         seen = past.examined > 0
         rates = np.r_[past.hits[seen] / past.examined[seen], [look.y for look in past.given]]
@@ -194,20 +191,20 @@ class MixedReference:
         y = np.linalg.solve(root, rates)
         return float(-np.log(np.diag(root)).sum() - 0.5 * y @ y)
 
-    def posterior(self) -> tuple[Floats, Floats]:
+    def posterior(self):
         """M and B."""
         z = self.rows(self.at)
         m, b = sums(self.at, z, *self.known(), variances(self.at, z), self.at.beta, self.given)
         return m + np.diag(self.at.prior), b
 
-    def scaled(self) -> Setting:
+    def scaled(self):
         """Before the first look, features are in the scale of the catalog."""
         if self.looks or self.at.drift is not None:
             return self.at
         centre, deviation, in_units = measured(self.features)
         return self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
 
-    def scores(self, noise: Floats, luck: Floats | None = None, features: Floats | None = None) -> Floats:
+    def scores(self, noise, luck=None, features=None):
         """A draw for each item. `luck` is an item's own share of it, without features."""
         self.at = self.scaled()
         m, b = self.posterior()
@@ -222,7 +219,7 @@ class MixedReference:
         own = k * (rate - f) + np.sqrt(beta2 * (1 - k)) * u
         return own + (f if features is None else self.rows(self.at, features) @ theta)
 
-    def estimate(self) -> tuple[Floats, Floats]:
+    def estimate(self):
         """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the
         rates."""
         m, b = self.posterior()
@@ -236,7 +233,7 @@ class MixedReference:
         return np.clip(f + k * (rate - f), 0, 1), (1 - k) ** 2 * widths + beta2 * (1 - k)
 
 
-def measured(features: Floats) -> tuple[Floats, Floats, Floats]:
+def measured(features):
     centre, deviation = features.mean(axis=0), features.std(axis=0)
     deviation = np.where(deviation > 1e-12 * np.abs(centre), deviation, 0.0)
     two_values = np.array([len(np.unique(column)) == 2 for column in features.T], bool)
@@ -244,23 +241,23 @@ def measured(features: Floats) -> tuple[Floats, Floats, Floats]:
     return centre, deviation, np.where(two_values, deviation / np.where(two_values, step, 1.0), 1.0)
 
 
-def standardised(at: Setting, x: Floats) -> Floats:
+def standardised(at, x):
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(at.deviation > 0, (x - at.centre) / at.deviation, 0.0)
     return np.hstack([np.ones((len(x), 1)), z])
 
 
-def look_row(at: Setting, x: Floats, in_log: bool) -> Floats:
+def look_row(at, x, in_log):
     z = standardised(at, x[None])[0]
     return z if at.drift is None else np.r_[z, float(in_log)]
 
 
-def variances(at: Setting, z: Floats) -> Floats:
+def variances(at, z):
     q = np.clip(z @ at.level, at.p / 4, 1 - at.p / 4)
     return q * (1 - q)
 
 
-def prior_of(at: Setting, tau: float, shape: int) -> Floats:
+def prior_of(at, tau, shape):
     p, deviation = at.p, at.deviation
     share = (at.in_units**2, np.ones(len(deviation)), deviation, deviation**2)[shape]
     share = np.where(deviation > 0, share, 0.0)
@@ -269,9 +266,7 @@ def prior_of(at: Setting, tau: float, shape: int) -> Floats:
     return np.r_[1 / (4 * p * p), 1 / (np.maximum(share, 1e-12) * (tau * p) ** 2), of_log]
 
 
-def sums(
-    at: Setting, z: Floats, examined: Floats, hits: Floats, v: Floats, beta: float, given: list[Look]
-) -> tuple[Floats, Floats]:
+def sums(at, z, examined, hits, v, beta, given):
     weight = 1 / (v + examined * beta**2)
     m, b = (z.T * (examined * weight)) @ z, z.T @ (hits * weight)
     for look in given:
@@ -280,6 +275,6 @@ def sums(
     return m, b
 
 
-def ranked(scores: Floats, ties: NDArray[np.uint64], k: int) -> list[int]:
+def ranked(scores, ties, k):
     """The best k rows; of equal scores, but for rounding, the one with the larger tie hash."""
     return sorted(range(len(scores)), key=lambda row: (-round(scores[row], 11), -int(ties[row])))[:k]

@@ -1,11 +1,10 @@
 """Worlds so small that every slate and every outcome can be written down with its probability."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 
-from firstclick.evaluation.estimators.weighted_slates import Table, WeightedSlates
+from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 
 ITEMS, K = 4, 3
 SLATES = np.array(list(itertools.permutations(range(ITEMS), K)))
@@ -14,35 +13,30 @@ ATTRACTION = np.array([0.7, 0.45, 0.3, 0.15])
 SATISFACTION = np.array([0.5, 0.9, 0.2, 0.6])
 EXAMINATION = np.array([0.95, 0.6, 0.35])
 
-# From a slate and its outcome to the outcome's probability.
-ClickModel = Callable[[np.ndarray, np.ndarray], float]
 
-
-def cascade(slate: np.ndarray, clicks: np.ndarray) -> float:
+def cascade(slate, clicks):
     """Users leave after the first click."""
     return _from_the_top(slate, clicks, leave=lambda item: 1.0, go_on=1.0)
 
 
-def dbn(slate: np.ndarray, clicks: np.ndarray) -> float:
+def dbn(slate, clicks):
     """Users leave when satisfied, or now and then after a look."""
     return _from_the_top(slate, clicks, leave=lambda item: float(SATISFACTION[item]), go_on=0.8)
 
 
-def pbm(slate: np.ndarray, clicks: np.ndarray) -> float:
+def pbm(slate, clicks):
     """Each position is looked at on its own."""
     chances = EXAMINATION * ATTRACTION[slate]
     return float(np.where(clicks == 1, chances, 1 - chances).prod())
 
 
-def both_ways(slate: np.ndarray, clicks: np.ndarray) -> float:
+def both_ways(slate, clicks):
     """What stands below takes clicks away too."""
     chances = ATTRACTION[slate] * (1 - 0.4 * (ATTRACTION[slate].sum() - ATTRACTION[slate]))
     return float(np.where(clicks == 1, chances, 1 - chances).prod())
 
 
-def _from_the_top(
-    slate: np.ndarray, clicks: np.ndarray, leave: Callable[[int], float], go_on: float
-) -> float:
+def _from_the_top(slate, clicks, leave, go_on):
     looking, gone = 1.0, 0.0  # the probability of the outcome so far, and the user still there, or not
     for item, click in zip(slate, clicks, strict=True):
         chance = ATTRACTION[item] if click else 1 - ATTRACTION[item]
@@ -52,7 +46,7 @@ def _from_the_top(
     return float(looking + gone)
 
 
-def plackett_luce(power: np.ndarray) -> Table:
+def plackett_luce(power):
     """The probability of each slate of SLATES."""
     chances = np.ones(len(SLATES))
     for at, slate in enumerate(SLATES):
@@ -63,7 +57,7 @@ def plackett_luce(power: np.ndarray) -> Table:
     return chances
 
 
-def prefix_chances(chances: Table) -> Table:
+def prefix_chances(chances):
     """For each slate: the probability of its first 1, 2, ... items."""
     return np.array(
         [
@@ -73,12 +67,12 @@ def prefix_chances(chances: Table) -> Table:
     )
 
 
-def place_chances(chances: Table) -> Table:
+def place_chances(chances):
     """ITEMS x K: the probability of each item at each position."""
     return np.array([[chances[SLATES[:, k] == item].sum() for k in range(K)] for item in range(ITEMS)])
 
 
-def enumerated(model: ClickModel, logger: Table, target: Table) -> tuple[WeightedSlates, Table]:
+def enumerated(model, logger, target):
     """All slates with all outcomes, and the probability of each under the logger."""
     rng = np.random.default_rng(5)
     quality = rng.random((K, ITEMS))  # a poor click model, to be corrected
@@ -103,7 +97,7 @@ def enumerated(model: ClickModel, logger: Table, target: Table) -> tuple[Weighte
     ), chances  # fmt: skip
 
 
-def value(model: ClickModel, target: Table) -> float:
+def value(model, target):
     """The clicks a page that the target would have."""
     return float(
         sum(
