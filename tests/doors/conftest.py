@@ -6,7 +6,6 @@ import pytest
 
 from tests.support.doors import DOORS, open_site
 from tests.support.refusals import Messages
-from tests.support.shop import open_shop  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -1,38 +1,69 @@
 """The methods of the future `Model`, on the service of today.
 
-    model = seam.model(service, "shop")
-    model.recommend(); model.feedback(token, click=0); model.describe(); model.events()
+    shop = open_shop()                       # tests/support/shop.py
+    shop.recommend(); shop.feedback(slate, click=0); shop.describe(); shop.events(); shop.service.names()
 
 Only this file and `doors.py` call internals of the service on behalf of tests of its behaviour.
 """
 
 from itertools import chain
 
-from firstclick.cli.stores import _words
-from firstclick.serve import Tuning, open_service
-from firstclick.serve.log.events import Kind, TrialStarted, as_json, unpacked
+import numpy as np
 
-# Nothing runs in the background: a test moves the clock and calls `service.run_background()`.
+from firstclick.cli.stores import _words
+from firstclick.serve import Item, Tuning, open_service
+from firstclick.serve.log.events import Kind, TrialStarted, as_json, unpacked
+from firstclick.trials.assignment import bucket_of
+
+# Nothing runs in the background: a test moves the clock and calls `shop.run_background()`.
 BY_HAND = Tuning(background_threads=False)
 # Methods of `Service` whose first argument is the name of a model.
 METHODS = {
-    "audit", "change_items", "change_settings", "change_trial_shares", "describe", "export", "feedback",
-    "feedback_batch", "put_items", "put_list", "recommend", "remove_baseline", "remove_list", "roll_back",
-    "set_available", "set_baseline", "set_explore", "set_no_click_after", "start_trial", "stop_trial",
-    "trial_report", "warm_start", "withdraw_items",
+    "audit", "change_items", "change_settings", "change_trial_shares", "delete", "describe", "export",
+    "feedback", "feedback_batch", "put_items", "put_list", "recommend", "remove_baseline", "remove_list",
+    "roll_back", "set_available", "set_baseline", "set_explore", "set_no_click_after", "start_trial",
+    "stop_trial", "trial_report", "warm_start", "withdraw_items",
 }  # fmt: skip
 
 
 class Model:
     """One model of a service."""
 
-    def __init__(self, service, name):
-        self.service, self.name = service, name
+    def __init__(self, service, name, reopen=None):
+        self.service, self.name, self._reopen = service, name, reopen
 
     def __getattr__(self, method):
         if method not in METHODS:
             raise AttributeError(method)
         return lambda *arguments, **more: getattr(self.service, method)(self.name, *arguments, **more)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Close the service; a second time does nothing."""
+        if self.service is not None:
+            self.service.close()
+            self.service = None
+
+    def restart(self):
+        """Close the service and open its store again, with the same settings."""
+        self.close()
+        self.service = self._reopen().service
+
+    def run_background(self):
+        self.service.run_background()
+
+    def model(self, name):
+        """Another model of the same service; it is not created."""
+        return Model(self.service, name)
+
+    def fork(self, policy, name, **how):
+        self.service.fork(self.name, policy, name, **how)
+        return self.model(name)
 
     @property
     def seq(self):
@@ -53,6 +84,27 @@ class Model:
     def snapshot(self):
         """Write a snapshot now."""
         self.service.maintenance.snapshot(self.service.model(self.name))
+
+    def items(self):
+        """What is known of each item that is not withdrawn, by id."""
+        model = self.service.model(self.name)
+        catalog = model.catalog
+        features = catalog.features_as_given(np.arange(len(catalog.items)))
+        return {
+            id: Item(id, model.items.names[id], model.items.group(id), row, id not in catalog.unavailable)
+            for id, row in zip(catalog.items, features, strict=True)
+            if catalog.has(id)
+        }
+
+    def unit_in(self, arm, *, other_than=""):
+        """A unit to which the running trial shows this arm."""
+        trial = self.service.model(self.name).launch.running
+        units = (f"unit-{number}" for number in range(100_000))
+        return next(
+            unit
+            for unit in units
+            if unit != other_than and trial.tally.owner[bucket_of(unit, trial.body.key)] == arm
+        )
 
     def state(self):
         """All arrays that the policy has learned."""
