@@ -86,7 +86,7 @@ class Model:
         self.service.maintenance.snapshot(self.service.model(self.name))
 
     def items(self):
-        """What is known of each item that is not withdrawn, by id."""
+        """Return each item that is not withdrawn, by id."""
         model = self.service.model(self.name)
         catalog = model.catalog
         features = catalog.features_as_given(np.arange(len(catalog.items)))

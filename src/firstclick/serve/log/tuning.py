@@ -36,6 +36,11 @@ class Tuning:
         lock_seconds: Seconds to wait for a lock of PostgreSQL.
         idle_seconds: Seconds after which PostgreSQL ends a transaction of a process that is stopped.
         slow_request_seconds: A model whose recommendation took longer gets a thread of its own.
+
+    Example:
+        >>> from firstclick.serve import Tuning, open_service
+        >>> with open_service("shop.db", tuning=Tuning(background_threads=False)) as service:
+        ...     service.run_background()  # once, in this thread: what is due by now
     """
 
     background_threads: bool = True
