@@ -17,7 +17,7 @@ def _kernels():
 def differences(part, *only):
     """Differences from the records of a part, or of some policies of it."""
     page = recorder.read(part)
-    if not recorder.comparable(page):
+    if not recorder.comparable(part, page):
         pytest.skip(f"bits were recorded with {page['made']}: record again, see tests/support/recorder.py")
     now = json.loads(json.dumps(recorder.PARTS[part](only or None)))
     records = {name: record for name, record in page["records"].items() if name in now or not only}
