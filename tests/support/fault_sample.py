@@ -32,7 +32,7 @@ RESULTS = pathlib.Path(__file__).with_suffix(".json")
 PACKAGES = {
     "kernels": (["kernels"], ["kernels", "policies"]),
     "policies": (["policies", "testing"], ["policies", "testing"]),
-    "online": (["online"], ["online"]),
+    "online": (["online"], ["online", "doors"]),
     "catalog": (["catalog"], ["catalog"]),
     "files": (["files", "validation", "data"], ["files", "data"]),
     "logs": (["logs"], ["logs"]),
@@ -41,8 +41,8 @@ PACKAGES = {
     "trials": (["trials"], ["trials"]),
     "experiments": (["worlds", "experiments", "studies"], ["worlds", "experiments", "studies"]),
     "report": (["report"], ["report"]),
-    "serve": (["serve", "wire"], ["serve", "faults"]),
-    "client": (["client"], ["client"]),
+    "serve": (["serve", "wire"], ["serve", "doors", "faults"]),
+    "client": (["client"], ["client", "doors"]),
     "cli": (["cli"], ["cli"]),
     "top": (["*.py"], ["test_[eipst]*.py", "test_registry.py"]),  # not the long stories of README and docs
 }
