@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -50,7 +50,20 @@ KINDS = {
 ANY = st.one_of(*KINDS.values())
 # Mostly what the column is about.
 CELLS = {kind: st.one_of(cells, cells, cells, cells, MISSING, ANY) for kind, cells in KINDS.items()}
+CLICKS = st.sampled_from([None, None, 0, 0, 0, 1, 2, -1, K])
+WAITS = [0.0, 90.0, 1001.0]
 TABLES = st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=5)
+
+
+def id_of(number):
+    """Texts, whole numbers, and the same digits as both."""
+    return number // 2 if number % 2 else str(number // 2)
+
+
+NUMBERS = st.lists(st.integers(-40, 40).map(lambda number: number / 4), min_size=4, max_size=4)
+FACTS = {
+    "name": st.none() | WORDS, "group": st.none() | st.sampled_from("abc"), "available": st.booleans()
+}  # fmt: skip
 
 
 class Ware(NamedTuple):
@@ -101,16 +114,16 @@ class AnyLife(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
         self.store, self.shared = (new_store(), True) if new_store else (self.folder / "shop.db", False)
         self.clock, self.shop, self.slates, self.reports = Clock(), None, {}, {}
-        self.open, self.n_copies, self.baseline, self.trial = {}, 0, False, False
-        self.settings = {"explore": 0.0, "no_click_after": 0.0}
+        self.open, self.baseline, self.trial = {}, False, False
 
     @initialize(
         data=st.data(),
         features=TABLES | TABLES | st.sampled_from(["numbers", "none"]),
         policy=st.sampled_from(["cascade-mixed", "cascade-lin-ts", "cascade-ts"]),
         n=st.integers(5, 9),
+        no_click_after=st.sampled_from(WAITS),
     )
-    def begin(self, data, features, policy, n):
+    def begin(self, data, features, policy, n, no_click_after):
         self.columns = {}
         if features == "none" and policy == "cascade-lin-ts":
             policy = "cascade-ts"
@@ -128,11 +141,14 @@ class AnyLife(RuleBasedStateMachine):
             Item(id_of(row), f"Name {row}", "ab"[row % 2], table[row], available[row]) for row in range(n)
         ]
         self.policy, self.features = policy, "table" if self.columns else features
-        self.shop = shop_at(self.store, policy=policy, items=items, seed=1, clock=self.clock)
+        self.shop = shop_at(
+            self.store, policy=policy, items=items, seed=1, clock=self.clock, no_click_after=no_click_after
+        )
         self.kinds = self.shop.columns()
         self.wares = {item.id: Ware(item.name, item.group, self.stored(item.features)) for item in items}
         self.off = {item.id for item in items if not item.available}
         self.seq, self.past = 1, {1: dict(self.wares)}
+        self.settings = {"explore": 0.0, "no_click_after": no_click_after}
 
     def teardown(self):
         if self.shop is not None:
@@ -233,13 +249,6 @@ class AnyLife(RuleBasedStateMachine):
         values = old.values | {name: self.cell(name, line[name]) for name in names if name in self.kinds}
         return {"features": list(line.values()) if how == "list" else line, "listed": values}
 
-    @rule(id=st.integers(0, N_IDS - 1))
-    def put_what_does_not_fit(self, id):
-        features = 7 if self.features == "table" else [1.0] * 9
-        check_refused(
-            lambda: self.shop.put_items([Item("new"), Item(id_of(id), features=features)]), "features"
-        )
-
     @rule(number=st.integers(0, N_IDS - 1))
     def withdraw(self, number):
         id = id_of(number)
@@ -269,8 +278,10 @@ class AnyLife(RuleBasedStateMachine):
         data=st.data(),
         k=st.integers(1, K),
         how=st.sampled_from(["", "", "exclude", "candidates", "cap", "pin"]),
+        then=st.sampled_from(["wait", "answer", "answer late"]),
+        clicks=st.lists(CLICKS, min_size=1, max_size=3),
     )
-    def recommend(self, data, k, how):
+    def recommend(self, data, k, how, then, clicks):
         allowed, request, n = self.shown(), {"k": k}, k
         ids = data.draw(st.lists(st.sampled_from(list(self.wares)), unique=True))
         if how == "exclude":
@@ -295,11 +306,17 @@ class AnyLife(RuleBasedStateMachine):
         self.slates[slate.token] = slate.items
         if self.settings["no_click_after"] or self.shop.describe()["pending"] > pending:
             self.open[slate.token] = self.clock.time()
+        if then == "answer late":
+            self.time_passes(2000)
+        for click in clicks if then != "wait" else ():
+            self.report(slate.token, click)
 
     @precondition(lambda self: self.slates)
-    @rule(data=st.data(), click=st.none() | st.integers(-1, K))
+    @rule(data=st.data(), click=CLICKS)
     def answer(self, data, click):
-        token = data.draw(st.sampled_from(list(self.slates)))
+        self.report(data.draw(st.sampled_from(list(self.slates)[-3:])), click)
+
+    def report(self, token, click):
         known = self.reports.get(token)
         if click is not None and not 0 <= click < len(self.slates[token]):
             return check_refused(lambda: self.shop.feedback(token, click), "click")
@@ -325,12 +342,14 @@ class AnyLife(RuleBasedStateMachine):
         return None
 
     @precondition(lambda self: self.slates)
-    @rule(data=st.data(), position=st.integers(0, 200))
-    def forge(self, data, position):
-        token = data.draw(st.sampled_from(list(self.slates)))
+    @rule(data=st.data(), position=st.integers(0, 200), id=st.integers(0, N_IDS - 1).map(id_of))
+    def be_refused(self, data, position, id):
+        token = data.draw(st.sampled_from(list(self.slates)[-3:]))
         position %= len(token)
         forged = token[:position] + ("A" if token[position] != "A" else "B") + token[position + 1 :]
         check_refused(lambda: self.shop.feedback(forged, None), "token", "unknown")
+        features = 7 if self.features == "table" else [1.0] * 9
+        check_refused(lambda: self.shop.put_items([Item("new"), Item(id, features=features)]), "features")
 
     @rule(seconds=st.sampled_from([0, 61, 700, 2000]))
     def time_passes(self, seconds):
@@ -347,47 +366,29 @@ class AnyLife(RuleBasedStateMachine):
 
     # Settings, baseline, trial
 
-    @rule(
-        setting=st.sampled_from(
-            [
-                ("explore", 0.0),
-                ("explore", 0.5),
-                ("no_click_after", 0.0),
-                ("no_click_after", 90.0),
-                ("no_click_after", 1001.0),
-            ]
-        )
-    )
-    def change_settings(self, setting):
-        name, value = setting
-        self.settings[name] = value
-        self.happened(self.shop.change_settings(**{name: value}))
+    @rule(explore=st.sampled_from([None, 0.0, 0.5]), no_click_after=st.sampled_from(WAITS))
+    def change_settings(self, explore, no_click_after):
+        changed = {"no_click_after": no_click_after} | ({} if explore is None else {"explore": explore})
+        self.settings |= changed
+        self.happened(self.shop.change_settings(**changed))
 
-    @precondition(lambda self: not self.trial)
-    @rule(data=st.data())
-    def set_baseline(self, data):
+    @rule(data=st.data(), show=st.sampled_from(["", "policy", "baseline"]))
+    def launch(self, data, show):
+        """A list is shown first, a trial compares with it, and both end."""
         present = [id for id, ware in self.wares.items() if not ware.withdrawn]
-        if len(present) >= K:
+        if self.trial:
+            check_refused(self.shop.remove_baseline, "baseline", "conflict")
+            self.happened(self.shop.stop_trial(show=show or "policy"))
+            self.trial = False
+        elif not self.baseline and len(present) >= K:
             self.happened(self.shop.set_baseline(data.draw(st.permutations(present))))
             self.baseline = True
-
-    @precondition(lambda self: self.baseline and not self.trial)
-    @rule()
-    def remove_baseline(self):
-        self.happened(self.shop.remove_baseline())
-        self.baseline = False
-
-    @precondition(lambda self: self.baseline and not self.trial)
-    @rule()
-    def start_trial(self):
-        self.happened(self.shop.start_trial())
-        self.trial = True
-
-    @precondition(lambda self: self.trial)
-    @rule(show=st.sampled_from(["policy", "baseline"]))
-    def stop_trial(self, show):
-        self.happened(self.shop.stop_trial(show=show))
-        self.trial = False
+        elif self.baseline and show:
+            self.happened(self.shop.start_trial())
+            self.trial = True
+        elif self.baseline:
+            self.happened(self.shop.remove_baseline())
+            self.baseline = False
 
     # Stores
 
@@ -403,18 +404,6 @@ class AnyLife(RuleBasedStateMachine):
         assert (facts["digest"], facts["notes"]) == (digest, notes)
         assert not snapshot or facts["restored_from"] == self.seq
 
-    @rule()
-    def snapshot(self):
-        self.shop.snapshot()
-
-    @precondition(lambda self: self.n_copies < 2)
-    @rule()
-    def export_and_import(self):
-        self.n_copies += 1
-        content = b"".join(self.shop.export())
-        copy = self.shop.service.import_model(f"copy{self.n_copies}", content)
-        assert copy.digest() == self.shop.digest()
-
     @precondition(lambda self: self.shared)
     @rule()
     def another_process(self):
@@ -426,31 +415,17 @@ class AnyLife(RuleBasedStateMachine):
         self.time_passes(0)
 
 
-def id_of(number):
-    """Texts, whole numbers, and the same digits as both."""
-    return number // 2 if number % 2 else str(number // 2)
-
-
-NUMBERS = st.lists(st.integers(-40, 40).map(lambda number: number / 4), min_size=4, max_size=4)
-FACTS = {
-    "name": st.none() | WORDS, "group": st.none() | st.sampled_from("abc"), "available": st.booleans()
-}  # fmt: skip
-
-
 def run(examples, new_store=None):
     run_state_machine_as_test(
         lambda: AnyLife(new_store),
         settings=settings(
-            max_examples=examples,
-            stateful_step_count=25,
-            suppress_health_check=[HealthCheck.too_slow],
-            phases=[Phase.generate],
+            max_examples=examples, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow]
         ),
     )
 
 
 def test_whatever_happens_a_model_is_what_its_log_says():
-    run(20)
+    run(25)
 
 
 @pytest.mark.long
