@@ -62,9 +62,9 @@ def away(*batch):
 
 
 def test_a_slate_without_feedback_counts_as_not_clicked_after_its_time(shop, clock):
-    slates = [shop.recommend(exclude=["i3"]) for _ in range(4)]
+    slates = [shop.recommend(exclude=["i4"]) for _ in range(4)]
     # Sent again, a request is one slate.
-    slates += [shop.recommend(request_id="page", exclude=["i3"]) for _ in range(3)][:1]
+    slates += [shop.recommend(request_id="page", exclude=["i4"]) for _ in range(3)][:1]
     shop.feedback(slates[1], 2)
     assert facts(shop, "pending") == (4,)
     assert timed_out_after(shop, clock, WAIT - 60) == 0
@@ -72,7 +72,7 @@ def test_a_slate_without_feedback_counts_as_not_clicked_after_its_time(shop, clo
     assert facts(shop, "pending", "slates", "clicks", "timed_out") == (0, 5, 1, 4)
     assert shop.state()["examined"].sum() == 5 * K
     event = [event for event in shop.events() if event["kind"] == "feedback"][-1]
-    assert (event["items"], event["click"], event["exclude"]) == (slates[4].items, None, ["i3"])
+    assert (event["items"], event["click"], event["exclude"]) == (slates[4].items, None, ["i4"])
     assert event["timed_out"] == event["received"] == clock.time()
     assert timed_out_after(shop, clock, 2 * WAIT) == 0, "once"
     seq = shop.seq
