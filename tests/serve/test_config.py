@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.errors import FirstclickError, UnknownName
+from firstclick import FirstclickError
 from firstclick.serve.config import (
     Settings,
     as_toml,
@@ -51,12 +51,12 @@ def test_a_flag_comes_before_the_environment_and_that_before_the_file(tmp_path):
     path = file(tmp_path, 'port = 1\nk = 2\ndemo = true\nseed = 3\nname = "shop"\n')
     env = {"FIRSTCLICK_PORT": "4", "FIRSTCLICK_K": "5", "FIRSTCLICK_DEMO": "", "FIRSTCLICK_HOST": "::1"}
     settings, origins = load_settings({"port": 6, "seed": None, "allow_origin": []}, env, path)
-    assert (settings.port, origins["port"]) == (6, "flag")
-    assert (settings.k, origins["k"]) == (5, "FIRSTCLICK_K")
-    assert (settings.host, origins["host"]) == ("::1", "FIRSTCLICK_HOST")
-    assert (settings.demo, origins["demo"]) == (True, "serve.toml")
-    assert (settings.seed, origins["seed"]) == (3, "serve.toml")
-    assert (settings.allow_origin, origins["allow_origin"]) == ((), "default")
+    given = [name for name, origin in origins.items() if origin != "default"]
+    assert {name: (getattr(settings, name), origins[name]) for name in given} == {
+        "port": (6, "flag"), "k": (5, "FIRSTCLICK_K"), "host": ("::1", "FIRSTCLICK_HOST"),
+        "demo": (True, "serve.toml"), "seed": (3, "serve.toml"), "name": ("shop", "serve.toml"),
+    }  # fmt: skip
+    assert settings.allow_origin == ()
     # A flag that says no is still a flag.
     assert load_settings({"demo": False}, env, path)[0].demo is False
 
@@ -89,60 +89,26 @@ def test_text_is_read_by_kind_from_variables_and_flags(name, text, value):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("prot = 1\n", "serve.toml: setting 'prot' is unknown; did you mean 'port'?"),
-        ("[serve]\nport = 1\n", "serve.toml: setting 'serve' is unknown; did you mean 'seed'?"),
-        ("port = 1\nport = 2\n", "serve.toml: not a TOML file: *"),
-        ("port\n", "serve.toml: not a TOML file: *"),
-        (b"name = '\xe9'\n", "serve.toml: not a TOML file (bytes that are not UTF-8)"),
-        (
-            "port = 65536\n",
-            "serve.toml: port must be a whole number at least 0 and at most 65535, got 65536",
-        ),
-        ('port = "80"\n', "serve.toml: port must be a whole number at least 0 and at most 65535, got '80'"),
-        ("k = true\n", "serve.toml: k must be a whole number at least 1 and at most 255, got True"),
-        (
-            "token_days = inf\n",
-            "serve.toml: token_days must be above 0 and at most 36500, got inf, which is not finite",
-        ),
-        ("demo = 1\n", "serve.toml: demo must be true or false, got 1"),
-        (f"seed = {5000 * '9'}\n", "serve.toml: a number has too many digits to be read"),
-        (
-            f"seed = 0x{5000 * 'f'}\n",
-            "serve.toml: seed must be a whole number at least 0, got a whole number of about 6,021 digits, "
-            "which is beyond 2^64 - 1",
-        ),
-        (
-            f"demo = 0x{5000 * 'f'}\n",
-            "serve.toml: demo must be true or false, got a whole number of about 6,021 digits",
-        ),
-        ('durability = "none"\n', "serve.toml: durability must be one of full, relaxed, got 'none'"),
-        ("catalog = 1\n", "serve.toml: catalog must be the path of a file, got 1"),
-        ('catalog = ""\n', "serve.toml: catalog must be the path of a file, got ''"),
-        ('store = ""\n', "serve.toml: store must be text, got ''"),
-        (
-            'allow_origin = ["https://a.example/"]\n',
-            "serve.toml: allow_origin must be origins of web pages, such as https://shop.example, got "
-            "'https://a.example/'; leave out the path",
-        ),
+        ("prot = 1", "setting 'prot' is unknown; did you mean 'port'?"),
+        ("[serve]\nport = 1", "setting 'serve' is unknown"),
+        ("port = 1\nport = 2", "not a TOML file: "), ("port", "not a TOML file: "),
+        (b"name = '\xe9'", "not a TOML file (bytes that are not UTF-8)"),
+        ("port = 65536", "port must be"), ('port = "80"', "port must be"), ("k = true", "k must be"),
+        ("token_days = inf", "token_days must be"), ("demo = 1", "demo must be"),
+        (f"seed = {5000 * '9'}", "a number has too many digits"),
+        (f"seed = 0x{5000 * 'f'}", "seed must be"), (f"demo = 0x{5000 * 'f'}", "demo must be"),
+        ('durability = "none"', "durability must be one of full, relaxed"),
+        ("catalog = 1", "catalog must be"), ('catalog = ""', "catalog must be"),
+        ('store = ""', "store must be"),
+        ('allow_origin = ["https://a.example/"]', "allow_origin must be"),
+        ('no_click_after = "31d"', "no_click_after must be"),
     ],
+    ids=lambda text: text[:20],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path, content, message):
-    said = refusal(path=file(tmp_path, content))
-    # The rest is Python's, and differs between its versions.
-    assert said.startswith(message[:-1]) if message.endswith("*") else said == message
-
-
-@pytest.mark.parametrize(
-    "origin",
-    ["*", "null", "a.example", "ftp://a.example", "https://", "https://a:b@c", "https://A.example",
-     "https://a.example?x", "https://a:99999", "https://a:x", "https://[", "https://a:0", 5,
-     "https://a.example:", "https://a:08443", "https://a..b", "https://127.1", "https://[::0001]",
-     "https://[1.2.3.4]", "https://a%20b"],
-)  # fmt: skip
-def test_only_origins_as_browsers_send_them_are_allowed(origin):
-    assert refusal({"allow_origin": [origin]}).startswith(
-        "serve: --allow-origin must be origins of web pages"
-    )
+def test_what_is_wrong_in_a_file_is_refused_with_its_name(tmp_path, content, message):
+    sentence = refusal(path=file(tmp_path, content))
+    assert sentence.startswith(f"serve.toml: {message}")
+    assert len(sentence) < 300
 
 
 @pytest.mark.parametrize(
@@ -150,17 +116,23 @@ def test_only_origins_as_browsers_send_them_are_allowed(origin):
     [
         ("https://a.example:443", "leave out the default port: https://a.example"),
         ("http://[::1]:80", "leave out the default port: http://[::1]"),
-        ("https://m\u00fcller.example", "write the host in punycode, https://xn--..."),
-        ("https://*.shop.example", "list each origin, as there are no wildcards"),
-        ("*", "list each origin, as there are no wildcards"),
-        ("https://a b", "give each origin by itself"),
-        ("https://a.example/", "leave out the path"),
-        ("https://Shop.example", "write it in lower case"),
+        ("https://m\u00fcller.example", "punycode"), ("https://*.shop.example", "no wildcards"),
+        ("*", "no wildcards"), ("https://a b", "each origin by itself"),
+        ("https://a.example/", "leave out the path"), ("https://Shop.example", "lower case"),
         ("shop.example", "begin with https:// or http://"),
+        *[(origin, "") for origin in (
+            "null", "a.example", "ftp://a.example", "https://", "https://a:b@c", "https://a.example?x",
+            "https://a:99999", "https://a:x", "https://[", "https://a:0", 5, "https://a.example:",
+            "https://a:08443", "https://a..b", "https://127.1", "https://[::0001]", "https://[1.2.3.4]",
+            "https://a%20b",
+        )],
     ],
-)
-def test_an_origin_no_browser_sends_is_refused_with_the_right_form(origin, form):
-    assert refusal({"allow_origin": [origin]}).endswith(f", got {origin!r}; {form}")
+)  # fmt: skip
+def test_only_origins_as_browsers_send_them_are_allowed(origin, form):
+    sentence = refusal({"allow_origin": [origin]})
+    assert sentence.startswith("serve: --allow-origin must be origins of web pages")
+    assert f"got {origin!r}" in sentence
+    assert form in sentence
 
 
 @pytest.mark.parametrize(
@@ -173,42 +145,28 @@ def test_such_origins(origin):
 
 
 def test_other_mistakes_say_where_they_were_made(tmp_path):
-    port = "must be a whole number at least 0 and at most 65535, got"
-    assert refusal({"port": -1}) == f"serve: --port {port} -1"
-    assert refusal(env={"FIRSTCLICK_PORT": "http"}) == f"environment: FIRSTCLICK_PORT {port} 'http'"
-    assert refusal(env={"FIRSTCLICK_DEMO": "maybe"}) == (
-        "environment: FIRSTCLICK_DEMO must be true or false, got 'maybe'"
-    )
+    assert refusal({"port": -1}).startswith("serve: --port must be")
+    assert refusal(env={"FIRSTCLICK_PORT": "http"}).startswith("environment: FIRSTCLICK_PORT must be")
+    assert refusal(env={"FIRSTCLICK_DEMO": "maybe"}).startswith("environment: FIRSTCLICK_DEMO must be")
     # Also where a flag comes before it: the file is wrong today, not on the day the flag is left out.
-    assert refusal({"port": 1}, path=file(tmp_path, "port = -1")) == f"serve.toml: port {port} -1"
+    assert refusal({"port": 1}, path=file(tmp_path, "port = -1")).startswith("serve.toml: port must be")
     missing = tmp_path / "none.toml"
     assert refusal(path=missing) == f"{missing}: no such file"
-    with pytest.raises(UnknownName, match="setting 'prot' is unknown"):
-        load_settings({"prot": 1}, {})
+    assert "'prot'" in refusal({"prot": 1})
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "words"),
     [
-        ({"policy": "cascade-lin"}, "policy 'cascade-lin' is unknown; did you mean 'cascade-lin-ts'?"),
-        ({"policy": "cascade-ts:c=1"}, "cascade-ts has no parameter 'c' (parameters: a, b)"),
-        (
-            {"demo": True, "catalog": Path("a.csv")},
-            "demo brings its own catalog; leave out demo, or catalog 'a.csv'",
-        ),
-        (
-            {"max_body": 5000, "max_bulk_body": 4000},
-            "max_bulk_body must be at least max_body (5000), got 4000",
-        ),
-        (
-            {"store": "postgresql://shop:***@db/clicks"},
-            "store has *** in place of its password; write the password, or give the store by "
-            "FIRSTCLICK_STORE",
-        ),
+        ({"policy": "cascade-lin"}, "did you mean 'cascade-lin-ts'?"),
+        ({"policy": "cascade-ts:c=1"}, "no parameter 'c'"),
+        ({"demo": True, "catalog": Path("a.csv")}, "demo brings its own catalog"),
+        ({"max_body": 5000, "max_bulk_body": 4000}, "max_bulk_body must be at least max_body (5000)"),
+        ({"store": "postgresql://shop:***@db/clicks"}, "*** in place of its password"),
     ],
 )
-def test_settings_that_do_not_go_together(given, message):
-    assert refusal(given) == message
+def test_settings_that_do_not_go_together(given, words):
+    assert words in refusal(given)
 
 
 def test_the_printed_file_says_where_each_value_came_from(tmp_path):

@@ -1,3 +1,7 @@
+"""The demo: a café whose users click in a known way, and its list."""
+
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -15,12 +19,14 @@ from firstclick.serve.demo import (
     start_beside_the_list,
 )
 from firstclick.serve.startup import open_for
-from tests.support.serving import a_service
+from tests.support import seam
 
 SEEDS = range(20)
 
 
-def attractions(users):
+@cache
+def attractions(seed):
+    users = DemoUsers(seed)
     return np.array([users.attract(item.id) for item in demo_catalog().items])
 
 
@@ -50,7 +56,7 @@ def test_the_cafe_has_names_groups_and_features_that_fit_a_policy():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
-    attracts = attractions(DemoUsers(seed))
+    attracts = attractions(seed)
     draw = np.random.default_rng(seed)
     by_chance = np.mean([clicked(draw.permutation(attracts)[:6]) for _ in range(2000)])
     # The standard error of the mean is about 0.004.
@@ -61,7 +67,7 @@ def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_linear_policy_can_find_a_slate_that_is_nearly_the_best(seed):
-    rows, attracts = scaled_features(), attractions(DemoUsers(seed))
+    rows, attracts = scaled_features(), attractions(seed)
     fitted = rows @ np.linalg.lstsq(rows, attracts, rcond=None)[0]
     found = attracts[np.argsort(-fitted)[:6]]
     assert clicked(found) > 0.8 * AT_BEST
@@ -69,11 +75,9 @@ def test_a_linear_policy_can_find_a_slate_that_is_nearly_the_best(seed):
     assert np.abs(fitted - attracts).max() > 0.01
 
 
-def test_tastes_differ_between_seeds_and_nothing_else_does():
-    assert len({tuple(attractions(DemoUsers(seed))) for seed in SEEDS}) == len(SEEDS)
-    best = {int(attractions(DemoUsers(seed)).argmax()) for seed in SEEDS}
-    assert len(best) > 5
-    assert attractions(DemoUsers(3)).tolist() == attractions(DemoUsers(3)).tolist()
+def test_tastes_differ_between_seeds():
+    assert len({tuple(attractions(seed)) for seed in SEEDS}) == len(SEEDS)
+    assert len({int(attractions(seed).argmax()) for seed in SEEDS}) > 5
 
 
 def test_the_first_that_attracts_is_clicked():
@@ -94,7 +98,7 @@ def test_the_first_that_attracts_is_clicked():
 def test_an_empty_slate_is_not_clicked_and_a_new_item_attracts_like_the_average():
     users = DemoUsers(1)
     assert users.click([]) is None
-    assert users.attract("new") == users.attract(17) == pytest.approx(attractions(users).mean())
+    assert users.attract("new") == users.attract(17) == pytest.approx(attractions(1).mean())
 
 
 def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
@@ -106,32 +110,37 @@ def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
     assert 1.2 * BY_CHANCE < rate < AT_BEST / 2
 
 
-def settings_of(tmp_path, **more):
-    return Settings(demo=True, store=str(tmp_path / "demo.db"), name="cafe", seed=1, **more)
+@pytest.fixture
+def open_demo(tmp_path):
+    """`open_demo()`: the demo's model, and what the server prints."""
+
+    def opened(**more):
+        settings = Settings(
+            demo=True, store=str(tmp_path / "demo.db"), name="cafe", policy="cascade-ts", seed=1, **more
+        )
+        service, _, notes = open_for(settings, given=())
+        return seam.model(service, "cafe"), notes
+
+    return opened
 
 
-def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_path):
-    service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts", max_loss=0.1), given=())
-    with service:
-        launch = service.model("cafe").launch
-        assert launch.baseline is not None
-        assert (launch.baseline.items[0], launch.baseline.floor.max_loss) == ("cappuccino", 0.1)
-        assert launch.running is not None
-        seq = launch.running.seq
+def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(open_demo):
+    cafe, notes = open_demo(max_loss=0.1)
+    with cafe:
+        lists = [event for event in cafe.events() if event["kind"] == "baseline"]
+        assert [(event["items"][0], event["max_loss"]) for event in lists] == [("cappuccino", 0.1)]
+        assert cafe.events()[-1]["kind"] == "trial-started"
         # Its owner takes the list away: starting the demo again does not bring it back.
-        service.stop_trial("cafe")
-        service.remove_baseline("cafe")
+        cafe.stop_trial()
+        cafe.remove_baseline()
+        seq = cafe.seq
     assert any("one of its slates in five is clicked" in note for note in notes)
-    service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts"), given=())
-    with service:
-        launch = service.model("cafe").launch
-        assert launch.baseline is None
-        assert launch.trial is not None
-        assert launch.trial.seq == seq
+    cafe, _ = open_demo()
+    with cafe:
+        assert cafe.seq == seq
 
 
-def test_a_model_that_cannot_start_beside_the_list_goes_without(tmp_path):
-    with a_service(tmp_path) as service:
-        (note,) = start_beside_the_list(service, "shop", 0.05)
-        assert note.startswith("the café's own list is not compared with: baseline: item 'cappuccino'")
-        assert not service.model("shop").launch.decides
+def test_a_model_that_cannot_start_beside_the_list_goes_without(shop):
+    (note,) = start_beside_the_list(shop.service, "shop", 0.05)
+    assert "cappuccino" in note
+    assert shop.seq == 1

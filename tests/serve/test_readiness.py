@@ -1,4 +1,4 @@
-"""Slates and feedback are ready apart, for reasons that are true."""
+"""Slates and feedback are ready separately, for reasons that are true."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from tests.support.clock import Clock
 from tests.support.serving import a_site
 
 FOR_SLATES, FOR_FEEDBACK = "/health/ready/recommend", "/health/ready/feedback"
+READY = (200, "")
 
 
 @pytest.fixture
@@ -23,9 +24,10 @@ def site(tmp_path, clock):
         yield site
 
 
-def told(site, path):
-    answer = site.ask("GET", path)
-    return answer.status_code, answer.json().get("error", {}).get("reason", "")
+def readiness(site):
+    """The status and the reason for slates, and for feedback."""
+    answers = [site.ask("GET", path) for path in (FOR_SLATES, FOR_FEEDBACK)]
+    return [(answer.status_code, answer.json().get("error", {}).get("reason", "")) for answer in answers]
 
 
 def send_feedback(site):
@@ -40,92 +42,78 @@ def fail(patch, site, name, error):
     patch.setattr(site.service.store, name, failing)
 
 
-def test_both_are_ready(site):
-    assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (200, "")
+def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site, monkeypatch):
+    assert readiness(site) == [READY, READY]
     assert site.ask("GET", FOR_FEEDBACK).json() == {"status": "ready", "age": 0.0}
-
-
-def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site):
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         fail(patch, site, "append", Unavailable("the disk is full", reason="full-disk"))
         assert send_feedback(site) == 503
-    assert told(site, FOR_FEEDBACK) == (503, "full-disk")
-    assert told(site, FOR_SLATES) == (200, "")
-    assert told(site, "/health/ready") == (200, "")
+    assert readiness(site) == [READY, (503, "full-disk")]
+    assert site.ask("GET", "/health/ready").status_code == 200
     assert send_feedback(site) == 201
-    assert told(site, FOR_FEEDBACK) == (200, "")
+    assert readiness(site) == [READY, READY]
 
 
 def test_a_write_is_tried_where_none_came_lately(site, clock, monkeypatch):
     with monkeypatch.context() as patch:
         fail(patch, site, "probe", Unavailable("the disk is full", reason="full-disk"))
         site.service.run_background()
-        assert told(site, FOR_FEEDBACK) == (200, ""), "something was written a moment ago"
+        assert readiness(site)[1] == READY, "something was written a moment ago"
         clock.move(5)
         site.service.run_background()
-        assert told(site, FOR_FEEDBACK) == (503, "full-disk")
+        assert readiness(site)[1] == (503, "full-disk")
+        fail(patch, site, "probe", StoreBroken("the file was removed"))
+        site.service.run_background()
+        assert readiness(site) == [READY, (503, "broken")]
     # While nothing can be written it is tried each time.
     site.service.run_background()
-    assert told(site, FOR_FEEDBACK) == (200, "")
+    assert readiness(site)[1] == READY
 
 
 def test_a_probe_writes_to_the_store_and_changes_no_log(site, clock):
-    service = site.service
-    before = service.store.models()
+    store = site.service.store
+    before = store.models()
     clock.move(5)
-    service.run_background()
-    assert service.store._database.rows("SELECT count(*) FROM meta WHERE key = 'probe'") == [(1,)]
-    assert service.store.models() == before
-    assert service.store.check() == []
-    assert service.audit("shop").equal
-
-
-def test_a_probe_of_a_broken_store_does_not_end_the_server(site, clock):
-    service = site.service
-    with pytest.MonkeyPatch.context() as patch:
-        fail(patch, site, "probe", StoreBroken("the file was removed"))
-        clock.move(5)
-        service.run_background()
-    assert service.writer.broken is None
-    assert told(site, FOR_FEEDBACK) == (503, "broken")
-    assert told(site, FOR_SLATES) == (200, "")
+    site.service.run_background()
+    assert store._database.rows("SELECT count(*) FROM meta WHERE key = 'probe'") == [(1,)]
+    assert store.models() == before
+    assert store.check() == []
+    assert site.service.audit("shop").equal
 
 
 def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
-    maintenance = site.service.maintenance
     clock.move(60.0)
     # It had just begun to catch up.
-    maintenance._behind_since["shop"] = clock.monotonic() - 60.0
-    answer = site.ask("GET", FOR_SLATES)
-    assert answer.status_code == 200
-    assert answer.json()["age"] == 58.0, "beyond two pauses"
-    assert told(site, FOR_FEEDBACK) == (503, "no-database")
+    site.service.maintenance._behind_since["shop"] = clock.monotonic() - 60.0
+    assert site.ask("GET", FOR_SLATES).json()["age"] == 58.0, "beyond two pauses"
+    assert readiness(site) == [READY, (503, "no-database")]
 
 
-def test_a_model_behind_its_log_is_not_ready_for_slates(site):
-    site.service.maintenance._behind_since["shop"] = site.service.clock.monotonic() - 60.0
-    assert told(site, FOR_SLATES) == (503, "behind")
-    assert told(site, FOR_FEEDBACK) == (200, ""), "feedback is kept whatever was learned"
-
-
-def test_a_model_that_is_loaded_again_takes_no_feedback(site):
-    site.service.model("shop").set_back = "the store was set back"
-    assert told(site, FOR_FEEDBACK) == (503, "set-back")
-    assert told(site, FOR_SLATES) == (200, "")
-
-
-def test_a_store_that_is_broken_ends_both(site):
-    site.service.writer.broken = StoreBroken("an fsync failed")
-    assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (503, "broken")
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        # Feedback is kept although the model has not learned all of its log.
+        (lambda service, long_ago: service.maintenance._behind_since.update(shop=long_ago),
+         [(503, "behind"), READY]),
+        (lambda service, _: setattr(service.model("shop"), "set_back", "the store was set back"),
+         [READY, (503, "set-back")]),
+        (lambda service, _: setattr(service.writer, "broken", StoreBroken("an fsync failed")),
+         [(503, "broken")] * 2),
+    ],
+    ids=["behind", "history diverged", "store broken"],
+)  # fmt: skip
+def test_trouble_ends_readiness_for_what_it_affects(site, clock, trouble, expected):
+    trouble(site.service, clock.monotonic() - 60.0)
+    assert readiness(site) == expected
 
 
 def test_one_model_that_cannot_be_served_takes_no_other_down(site):
-    service = site.service
-    service.models.broken["bar"] = "its log is damaged"
+    models = site.service.models
+    models.broken["bar"] = "its log is damaged"
     for path in (FOR_SLATES, FOR_FEEDBACK):
         assert site.ask("GET", path).json() == {"status": "ready", "age": 0.0, "not_served": ["bar"]}
-    service.models._models.clear()
-    assert told(site, FOR_SLATES) == told(site, FOR_FEEDBACK) == (503, "not-served")
+    models._models.clear()
+    assert readiness(site) == [(503, "not-served")] * 2
 
 
 def test_the_docs_explain_each_reason():

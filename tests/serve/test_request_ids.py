@@ -4,81 +4,69 @@ import pytest
 
 from firstclick.serve import request_table
 from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
-from firstclick.serve.service import open_service
-from firstclick.wire.errors import Conflict
-from firstclick.wire.feedback import ServedSlate
 from tests.support.clock import Clock
-from tests.support.made_log import K, made_items
+from tests.support.refusals import check_refused
 
 
-@pytest.fixture
-def service(tmp_path):
-    with open_service(str(tmp_path / "shop.db")) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
-        yield service
+def slates_of(shop, n=20):
+    return [shop.recommend(request_id=str(number)) for number in range(n)]
 
 
-def test_the_same_slate_and_token_whatever_was_learned_in_between(service):
-    first = service.recommend("shop", request_id="visit 1", exclude=["i3"])
+def learn(shop, click):
     for _ in range(30):
-        service.feedback("shop", service.recommend("shop"), 0)
-    assert service.recommend("shop", request_id="visit 1", exclude=["i3"]) == first
-    assert service.feedback("shop", first, 1).status == "accepted"
-    assert service.recommend("shop", request_id="visit 1", exclude=["i3"]) == first
-    assert service.feedback("shop", first, 1).status == "duplicate"
-    assert service.recommended["shop"] == 31, "a slate that is asked for again is one slate"
+        shop.feedback(shop.recommend(), click)
 
 
-def test_generators_are_read_once(service):
-    ids = [f"i{n}" for n in range(10)]
-    slate = service.recommend("shop", request_id="1", exclude=(item for item in ids))
-    assert set(slate.items) == {"i10", "i11", "i12"}
-    slate = service.recommend("shop", request_id="2", candidates=(item for item in ids[:2]))
-    assert set(slate.items) == {"i0", "i1"}
+def test_the_same_slate_and_token_whatever_was_learned_in_between(open_shop):
+    shop = open_shop(policy="cascade-lin-ts", clock=Clock())
+    first = shop.recommend(request_id="visit 1", exclude=["i1"])
+    learn(shop, 0)
+    assert shop.recommend(request_id="visit 1", exclude=["i1"]) == first
+    assert shop.feedback(first, 1).status == "accepted"
+    assert shop.recommend(request_id="visit 1", exclude=["i1"]) == first
+    assert shop.feedback(first, 1).status == "duplicate"
+    shop.service.create("bakery", policy="cascade-ts", k=2, items=list(shop.items().values()), seed=5)
+    assert shop.recommend(request_id="1") != shop.model("bakery").recommend(request_id="1")
 
 
-def test_nothing_is_kept_of_a_deleted_model(service):
-    service.recommend("shop", request_id="1")
-    assert service._requests._known
-    service.delete("shop")
-    assert not service._requests._known
+def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(open_shop):
+    shop = open_shop(policy="cascade-lin-ts")
+    first = slates_of(shop)
+    learn(shop, 2)
+    shop.restart()
+    pairs = zip(first, slates_of(shop), strict=True)
+    before, after = next((old, new) for old, new in pairs if old.items != new.items)
+    assert shop.feedback(after, 0).status == "accepted"
+    check_refused(lambda: shop.feedback(before, 0), "token", "conflict")
 
 
-def test_ids_belong_to_a_model(service):
-    service.create(
-        "bakery", policy="cascade-ts", k=2, items=[i._replace(features=None) for i in made_items()]
-    )
-    assert service.recommend("shop", request_id="1") != service.recommend("bakery", request_id="1", k=1)
-
-
-def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_path):
-    place = str(tmp_path / "shop.db")
-    with open_service(place) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
-        first = [service.recommend("shop", request_id=str(n)) for n in range(20)]
-        for _ in range(30):
-            service.feedback("shop", service.recommend("shop"), 2)
-    with open_service(place) as service:
-        second = [service.recommend("shop", request_id=str(n)) for n in range(20)]
-        differing = [n for n in range(20) if first[n].items != second[n].items]
-        assert differing
-        n = differing[0]
-        assert service.feedback("shop", second[n], 0).status == "accepted"
-        with pytest.raises(Conflict):
-            service.feedback("shop", first[n], 0)
-
-
-def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch):
-    monkeypatch.setattr(request_table, "MOST_KEPT", 3)
+@pytest.mark.parametrize("forgotten", ["after an hour", "beyond a number"])
+def test_slates_are_forgotten_after_an_hour_or_beyond_a_number(open_shop, monkeypatch, forgotten):
+    monkeypatch.setattr(request_table, "MOST_KEPT", 20 + 3)
     clock = Clock()
-    table = RequestTable(clock)
-    slates = [ServedSlate([n], [None], str(n), n) for n in range(5)]
-    for n, slate in enumerate(slates):
-        assert table.keep(1, bytes([n]), b"asked", slate) is slate
-    assert [table.find(1, bytes([n])) is not None for n in range(5)] == [False, False, True, True, True]
-    assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[4], "another thread was first"
-    with pytest.raises(Conflict, match="another request"):
-        table.keep(1, bytes([4]), b"other", slates[0])
-    clock.move(KEPT_SECONDS + 1)
-    assert table.find(1, bytes([4])) is None
-    assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[0]
+    shop = open_shop(policy="cascade-lin-ts", clock=clock)
+    first = slates_of(shop)
+    learn(shop, 2)
+    clock.move(KEPT_SECONDS - 1)
+    if forgotten == "after an hour":
+        assert slates_of(shop) == first
+        clock.move(2)
+    else:
+        for number in range(10):
+            shop.recommend(request_id=f"more {number}")
+        assert [shop.recommend(request_id=str(number)) for number in range(7, 20)] == first[7:]
+    assert all(one.token != other.token for one, other in zip(slates_of(shop, 5), first, strict=False))
+
+
+def test_slates_of_a_deleted_model_are_forgotten(shop):
+    shop.recommend(request_id="1")
+    assert shop.service._requests._known
+    shop.delete()
+    assert not shop.service._requests._known
+
+
+def test_of_two_threads_with_one_request_id_the_first_decides(shop):
+    table, first, second = RequestTable(Clock()), shop.recommend(), shop.recommend()
+    assert table.keep(1, b"id", b"request", first) is first
+    assert table.keep(1, b"id", b"request", second) is first
+    check_refused(lambda: table.keep(1, b"id", b"other", second), "request_id", "conflict")

@@ -1,213 +1,237 @@
 """The service in process: what is acknowledged is in the log, once, and the log is all there is."""
 
+import itertools
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from firstclick.catalog.item import Item
-from firstclick.errors import InvalidInput
+from firstclick import InvalidInput
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
+from firstclick.serve import Item, Receipt, model_set, open_service
 from firstclick.serve.dashboard.data import Views
-from firstclick.serve.model.audit import audit_served, audit_stored
+from firstclick.serve.log.events import NewEvent
+from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.exploration import Exploration
-from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.service import open_service
+from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
-from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Unavailable, Unknown
-from firstclick.wire.feedback import Receipt
-from tests.support import seam
-from tests.support.made_log import N_FEATURES, K, made_items
+from firstclick.wire.errors import Overloaded, Unavailable
+from tests.support.refusals import check_refused
+from tests.support.shop import N_FEATURES, K, new_items
 
 
 @pytest.fixture
-def place(tmp_path):
-    return str(tmp_path / "shop.db")
+def shop(open_shop):
+    return open_shop(policy="cascade-lin-ts")
 
 
-@pytest.fixture
-def service(place):
-    with open_service(place) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
-        yield service
+def play(shop, steps):
+    """Slates with feedback; every fourth has no click."""
+    slates = [(shop.recommend(), None if step % 4 == 3 else step % K) for step in range(steps)]
+    assert {outcome.status for outcome in shop.feedback_batch(slates)} == {"accepted"}
 
 
-def test_no_best_slate_is_told_where_estimates_do_not_give_it(service, monkeypatch):
-    service.recommend("shop")
-    usual = Views(service, "").of("shop")
+def test_no_best_slate_is_shown_where_estimates_do_not_give_it(shop, monkeypatch):
+    shop.recommend()
+    usual = Views(shop.service, "").of("shop")
     assert usual.best is not None
     assert usual.exploring is not None
     monkeypatch.setattr(CascadeLinTS, "best_by_estimates", False)
-    service.exploring["shop"] = Exploration()
-    service.recommend("shop")
-    told = Views(service, "").of("shop")
-    assert (told.best, told.exploring) == (None, None)
-    assert all(item.mean is not None for item in told.estimates)
-    service.model("shop").wants_context = True
-    assert all(item.mean is None for item in Views(service, "").of("shop").estimates)
+    shop.service.exploring["shop"] = Exploration()
+    shop.recommend()
+    view = Views(shop.service, "").of("shop")
+    assert (view.best, view.exploring) == (None, None)
+    assert all(item.mean is not None for item in view.estimates)
+    shop.service.model("shop").wants_context = True
+    assert all(item.mean is None for item in Views(shop.service, "").of("shop").estimates)
 
 
-def test_features_may_be_whatever_becomes_numbers(service):
+def test_features_may_be_whatever_becomes_numbers(shop):
     rows = [list(range(N_FEATURES)), tuple(map(str, range(N_FEATURES))), np.ma.arange(N_FEATURES)]
-    service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])
-    catalog = service.model("shop").catalog
-    first, *others = catalog.rows([f"x{i}" for i in range(len(rows))]).tolist()
-    assert all((catalog.features[row] == catalog.features[first]).all() for row in others)
-    service.create(
-        "other", policy="cascade-lin-ts", k=1, items=[Item("x", features=row) for row in rows[1:2]]
-    )
+    shop.put_items([Item(f"x{i}", features=row) for i, row in enumerate(rows)])
+    items = shop.items()
+    assert items["x0"].features == items["x1"].features == items["x2"].features
+    shop.service.create("other", policy="cascade-lin-ts", k=1, items=[Item("x", features=rows[1])])
 
 
 def test_a_store_is_a_path_or_an_address(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"a path must be a text that is not empty, or a Path, got None"):
+    with pytest.raises(InvalidInput, match="path"):
         open_service(None)
     assert list(tmp_path.iterdir()) == []
 
 
-def play(service, steps, *, name="shop"):
-    """Slates answered; every fourth without a click."""
-    said = [(service.recommend(name).token, None if step % 4 == 3 else step % K) for step in range(steps)]
-    for outcome in service.feedback_batch(name, said):
-        assert isinstance(outcome, Receipt)
-        assert outcome.status == "accepted"
-    return said
+def test_a_recommendation_writes_nothing(shop, tmp_path):
+    def written():
+        return *(Path(tmp_path, name).read_bytes() for name in ("shop.db", "shop.db-wal")), shop.digest()
 
-
-def test_a_recommendation_writes_nothing(service, place):
-    before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), seam.model(service, "shop").digest()
+    before = written()
     for _ in range(20):
-        service.recommend("shop", exclude=["i1"], pinned={0: "i2"}, request_id="x")
-    assert (Path(place).read_bytes(), Path(place + "-wal").read_bytes()) == before[:2]
-    assert seam.model(service, "shop").digest() == before[2]
+        shop.recommend(exclude=["i1"], pinned={0: "i2"}, request_id="x")
+    assert written() == before
 
 
-def test_everything_is_there_after_a_restart_with_and_without_snapshots(place):
-    with open_service(place) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
-        play(service, 30)
-        seam.model(service, "shop").snapshot()
-        play(service, 30)
-        service.put_items("shop", made_items(2, first=40))
-        service.withdraw_items("shop", ["i3"])
-        play(service, 10)
-        digest, slate = seam.model(service, "shop").digest(), service.recommend("shop", request_id="a").items
-        late = service.recommend("shop").token
-    with open_service(place) as service:
-        assert seam.model(service, "shop").digest() == digest
-        assert service.recommend("shop", request_id="a").items == slate
-        assert service.feedback("shop", late, 0).status == "accepted"
-        assert audit_served(service.store, service.model("shop")).equal
-    with open_store(place, read_only=True) as store:
-        (found,) = (audit_stored(store, stored) for stored in store.models())
-        assert (found.equal, found.compared, found.seq) == (True, 1, 74)
+def test_everything_is_there_after_a_restart_and_in_another_store(shop, open_shop, tmp_path):
+    play(shop, 30)
+    shop.snapshot()
+    play(shop, 30)
+    shop.put_items(new_items(2))
+    shop.withdraw_items(["i4"])
+    play(shop, 10)
+    digest, late = shop.digest(), shop.recommend()
+    items, content = shop.recommend(request_id="a").items, b"".join(shop.export())
+    shop.restart()
+    assert (shop.digest(), shop.recommend(request_id="a").items) == (digest, items)
+    assert shop.feedback(late, 0).status == "accepted"
+    shop.close()
+    with open_store(str(tmp_path / "shop.db"), read_only=True) as store:
+        (audit,) = (audit_stored(store, stored) for stored in store.models())
+        assert (audit.equal, audit.compared, audit.seq) == (True, 1, 74)
+    other = open_shop(tmp_path / "other.db", name="first")
+    other.service.import_model("moved", content)
+    moved = other.model("moved")
+    assert moved.digest() == digest
+    play(moved, 3)
+    assert moved.audit().equal
+    check_refused(lambda: other.service.import_model("moved", content), "name", "conflict")
+    for broken in (b"", b"\x80\x04", content[:8] + b"x" + content[9:], content + b"x"):
+        with pytest.raises(Exception, match=r"not an exported model|changed or damaged"):
+            other.service.import_model("again", broken)
 
 
-def test_many_threads_one_log(service):
-    tokens = [service.recommend("shop").token for _ in range(200)]
-    receipts = []
-
-    def send():
-        receipts.extend(service.feedback("shop", token, 1) for token in tokens)
-
-    threads = [threading.Thread(target=send) for _ in range(4)]
+def test_many_threads_write_one_log(shop):
+    slates, receipts = [shop.recommend() for _ in range(200)], []
+    threads = [
+        threading.Thread(target=lambda: receipts.extend(shop.feedback(slate, 1) for slate in slates))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(receipt.seq for receipt in receipts if receipt.status == "accepted") == list(range(2, 202))
-    assert len(receipts) == 800
-    assert service.model("shop").click_stats.slates == 200
-    assert audit_served(service.store, service.model("shop")).equal
-    assert service.writer.commits < 800
+    accepted = sorted(receipt.seq for receipt in receipts if receipt.status == "accepted")
+    assert (accepted, len(receipts)) == (list(range(2, 202)), 800)
+    assert shop.describe()["slates"] == 200
+    assert shop.audit().equal
+    assert shop.service.writer.commits < 800
 
 
-def test_models_do_not_take_one_anothers_tokens(service):
-    service.create("other", policy="cascade-ts", k=2, items=[Item(1), Item(2), Item("2")])
-    with pytest.raises(Unknown, match="another model's"):
-        service.feedback("other", service.recommend("shop").token, 0)
-    shown = service.recommend("other")
-    assert service.feedback("other", shown.token, 0).seq == 2
-    assert service.names() == ["other", "shop"]
+def test_old_slates_expire(open_shop):
+    shop = open_shop(token_days=1e-9)
+    slate = shop.recommend()
+    check_refused(lambda: shop.feedback(slate, 0), "token", "expired")
 
 
-def test_old_slates_expire(place):
-    with open_service(place, token_days=1e-9) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
-        token = service.recommend("shop").token
-        with pytest.raises(Expired):
-            service.feedback("shop", token, 0)
+def test_rolling_back_gives_the_state_of_that_event(shop):
+    play(shop, 5)
+    before = shop.state()
+    play(shop, 5)
+    assert shop.roll_back(6) == 12
+    for name, array in shop.state().items():
+        np.testing.assert_array_equal(array, before[name])
+    assert shop.audit().equal
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again(place, monkeypatch):
-    with open_service(place, max_queue=10, max_batch=4) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
-        tokens = [service.recommend("shop").token for _ in range(40)]
-        held, append = threading.Event(), service.store.append
-        monkeypatch.setattr(service.store, "append", lambda *given: (held.wait(), append(*given))[1])
-        answers = []
-        for token in tokens:
-            service.send_feedback("shop", [(token, None)], answers.append)
-        refused = [answer[0] for answer in answers]
-        assert 25 <= len(refused) <= 30
-        assert all(isinstance(refusal, Overloaded) and refusal.retry_after >= 1 for refusal in refused)
-        held.set()
-        for token in tokens:
-            while isinstance(service.feedback_batch("shop", [(token, None)])[0], Overloaded):
-                pass
-        assert service.model("shop").click_stats.slates == 40
+# Full, slow and failing
 
 
-def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(service, monkeypatch):
-    def fail(batch, folded):
-        raise Unavailable("the disk is full; free some space")
+def test_a_full_queue_refuses_and_says_when_to_come_again(open_shop, monkeypatch):
+    shop = open_shop(max_queue=10, max_batch=4)
+    slates, answers, held = [shop.recommend() for _ in range(40)], [], threading.Event()
+    append = shop.service.store.append
+    monkeypatch.setattr(shop.service.store, "append", lambda *given: (held.wait(), append(*given))[1])
+    for slate in slates:
+        shop.service.send_feedback("shop", [(slate, None)], answers.append)
+    refused = [answer[0] for answer in answers]
+    assert 25 <= len(refused) <= 30
+    assert all(isinstance(refusal, Overloaded) and refusal.retry_after >= 1 for refusal in refused)
+    held.set()
+    for slate in slates:
+        while isinstance(shop.feedback_batch([(slate, None)])[0], Overloaded):
+            pass
+    assert shop.describe()["slates"] == 40
 
-    token = service.recommend("shop").token
-    digest = seam.model(service, "shop").digest()
+
+@pytest.mark.parametrize("error", [Unavailable("the disk is full"), ZeroDivisionError()])
+def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(shop, monkeypatch, error):
+    def fail(*batch):
+        raise error
+
+    slate, digest = shop.recommend(), shop.digest()
     with monkeypatch.context() as patch:
-        patch.setattr(service.store, "append", fail)
-        with pytest.raises(Unavailable, match="disk is full"):
-            service.feedback("shop", token, 0)
-        assert seam.model(service, "shop").digest() == digest
-        assert service.recommend("shop").items  # reads outlive the store
-    assert service.feedback("shop", token, 0).status == "accepted"
+        patch.setattr(shop.service.store, "append", fail)
+        with pytest.raises(Unavailable, match=r"disk is full|send the same again"):
+            shop.feedback(slate, 0)
+        assert shop.digest() == digest
+        assert len(shop.recommend().items) == K
+    assert shop.feedback(slate, 0) == Receipt("accepted", 2)
 
 
-def test_rolling_back(service):
-    play(service, 5)
-    digest = service.model("shop").engine.state.precision.copy()
-    play(service, 5)
-    assert service.roll_back("shop", 6) == 12
-    np.testing.assert_array_equal(service.model("shop").engine.state.precision, digest)
-    assert audit_served(service.store, service.model("shop")).equal
-    with pytest.raises(Malformed, match="from 1 to 12"):
-        service.roll_back("shop", 13)
+def test_an_answer_that_cannot_be_delivered_harms_no_other(shop, caplog):
+    slates = [shop.recommend() for _ in range(3)]
+    held, delivered, answers = threading.Event(), threading.Event(), []
+
+    def fails(outcomes):
+        held.wait()  # Until the two others wait together, so that one batch holds both.
+        raise RuntimeError("gone away")
+
+    def hears(outcomes):
+        answers.append(outcomes)
+        delivered.set()
+
+    for slate, done in zip(slates, (fails, fails, hears), strict=True):
+        shop.service.send_feedback("shop", [(slate, 0)], done)
+    held.set()
+    assert delivered.wait(20)
+    assert answers == [[Receipt("accepted", 4)]]
+    play(shop, 1)
+    assert "gone away" in caplog.text
 
 
-def test_a_model_moves_between_stores(service, tmp_path):
-    play(service, 20)
-    service.put_items("shop", made_items(1, first=30))
-    service.roll_back("shop", 10)
-    play(service, 5)
-    (stored,) = service.store.models()
-    content = b"".join(export_model(service.store, stored))
-    with open_service(str(tmp_path / "other.db")) as other:
-        other.import_model("moved", content)
-        assert seam.model(other, "moved").digest() == seam.model(service, "shop").digest()
-        play(other, 3, name="moved")
-        assert audit_served(other.store, other.model("moved")).equal
-        with pytest.raises(Conflict):
-            import_model(other.store, "moved", content)
-        for broken in (b"", b"\x80\x04", content[:8] + b"x" + content[9:], content + b"x"):
-            with pytest.raises(Malformed, match=r"not an exported model|changed or damaged"):
-                import_model(other.store, "again", broken)
+def test_feedback_is_learned_though_the_commit_was_not_answered(open_shop, monkeypatch):
+    """The second try of a shared store finds the events there: not new, and still to be learned."""
+    # Nothing follows the log later.
+    shop = open_shop(policy="cascade-lin-ts", poll_seconds=600.0)
+    store, calls = shop.service.store, itertools.count()
+    append = store.append
+
+    def loses_its_answer(*batch):
+        appended = append(*batch)
+        if next(calls) % 2 == 0:
+            raise Unavailable("the connection was lost while it committed")
+        return appended
+
+    monkeypatch.setattr(store, "append", loses_its_answer)
+    monkeypatch.setattr(type(store), "shared", True)
+    assert shop.withdraw_items(["i4"]) == 2
+    assert shop.recommend(candidates=["i4"]).items == []
+    assert shop.feedback(shop.recommend(), 0) == Receipt("duplicate", 3)
+    assert shop.describe()["slates"] == 1
+    assert shop.audit().equal
 
 
-def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(service, monkeypatch):
-    token = service.recommend("shop").token
-    monkeypatch.setattr("firstclick.serve.maintenance.ROTATE_DAYS", 0.0)
-    service.maintenance._follow_token_keys()
-    assert len(service.store.token_keys()) == 2
-    assert service.recommend("shop").token[:8] != token[:8]
-    assert service.feedback("shop", token, None).status == "accepted"
+def test_a_model_that_two_threads_find_at_once_is_one(shop, monkeypatch):
+    """Maintenance looks into the store while `create` has just written there."""
+    service = shop.service
+    service.maintenance.close()
+    both = threading.Barrier(2, timeout=1)
+
+    def slow(store, stored, **how):
+        with suppress(threading.BrokenBarrierError):  # The other thread waits for this one, as it should.
+            both.wait()
+        return recover(store, stored, **how)
+
+    (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
+    stored = service.store.create("new", [NewEvent(*first[1:])])
+    monkeypatch.setattr(model_set, "recover", slow)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(service.models.take_up(stored))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1] is service.model("new")

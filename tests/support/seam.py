@@ -111,6 +111,23 @@ class Model:
         arrays = self.service.model(self.name).engine.state._asdict()
         return {name: array.copy() for name, array in arrays.items()}
 
+    def columns(self):
+        """The kind of each column that is a feature."""
+        encoder = self.service.model(self.name).catalog.encoder
+        return (
+            {column.name: column.kind for column in encoder.columns if column.name in encoder.inputs}
+            if encoder
+            else {}
+        )
+
+    def rows(self):
+        """Return the rows that the policy reads, and those that come of the values of the items."""
+        catalog = self.service.model(self.name).catalog
+        if catalog.encoder is None:
+            return catalog.table, catalog.table
+        rows, _ = catalog.encoder.encode([catalog.values[id] for id in catalog.items])
+        return catalog.table, rows if catalog.scale is None else catalog.scale.apply(rows)
+
 
 def model(service, name="shop"):
     return Model(service, name)
