@@ -1,0 +1,89 @@
+"""What `firstclick` does with the log of a model, in this process: `shop` is that of `open_shop`."""
+
+import numpy as np
+
+from firstclick.serve.log import events
+from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload
+from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
+from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import catch_up, recover
+from firstclick.serve.model.slates import audit_slates
+
+
+def stored(shop):
+    """The entry of this model in the store."""
+    return next(entry for entry in shop.service.store.models() if entry.name == shop.name)
+
+
+def raw_events(shop):
+    """The events as they are written."""
+    return [event for chunk in shop.service.store.events(stored(shop).id, 0) for event in chunk]
+
+
+def feedback_of(shop):
+    """The events of slates, as `firstclick log` prints them."""
+    return [event for event in shop.events() if event["kind"] == "feedback"]
+
+
+def archived(shop, before, file, *, token_days=-1.0):
+    """Move the events below `before` to a file, however young they are."""
+    archive(shop.service.store, stored(shop), before, file, token_days=token_days)
+
+
+def reproduced(shop, *archives):
+    """What `firstclick audit --slates` found, without the time it took."""
+    with opened_archives(archives) as files:
+        store = shop.service.store
+        log = ArchivedLog(store, stored(shop), files) if files else store
+        return audit_slates(log, stored(shop))._replace(seconds=0)
+
+
+def audited(shop, *archives):
+    """What `firstclick audit` found."""
+    with opened_archives(archives) as files:
+        store = shop.service.store
+        log = ArchivedLog(store, stored(shop), files) if files else store
+        return audit_stored(store, stored(shop), log=log)
+
+
+def replayed(shop, *, use_snapshots=False):
+    """The digest of a replay of the stored log."""
+    return recover(shop.service.store, stored(shop), use_snapshots=use_snapshots).digest()
+
+
+def check_replays(shop, every):
+    """A replay in one go, and one event by event through a snapshot of every so many, come to the same."""
+    store, entry, digest = shop.service.store, stored(shop), shop.digest()
+    model = recover(store, entry._replace(head=1), use_snapshots=False)
+    for head in range(2, entry.head + 1):
+        catch_up(store, model, head)
+        if head % every == 0:
+            before = model.digest()
+            model = Model.restored(entry.id, shop.name, model.snapshot()[1], model.created)
+            assert model.digest() == before
+    assert model.digest() == replayed(shop) == audited(shop).digest == digest
+    assert shop.audit().equal
+
+
+def append_unchecked(shop, kind, *fields):
+    """Write an event as a process would that does not know yet what this one knows."""
+    service = shop.service
+    return service._change(service.model(shop.name), getattr(events, kind)(*fields))
+
+
+def check_taught(shop, lessons):
+    """The model has learned just these pairs of items and a click, in their order."""
+    known = shop.service.model(shop.name)
+    new = Model(0, shop.name, known.created)
+    for seq, (items, click) in enumerate(lessons, 2):
+        rows = np.array(new.catalog.rows_of(items), "<u4").tobytes()
+        event = Event(seq, Kind.FEEDBACK, seq.to_bytes(16, "big"), feedback_payload(click, 0, rows), 0.0)
+        new.apply([event], lambda seq: new.known())
+    for name, array in shop.state().items():
+        np.testing.assert_array_equal(array, getattr(new.engine.state, name), err_msg=name)
+
+
+def store_log(store, log, name="made"):
+    """Write the events of a `made_log.Log` to a store."""
+    return store.create(name, [NewEvent(*event[1:]) for event in log.events])
