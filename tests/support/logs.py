@@ -3,7 +3,7 @@
 import numpy as np
 
 from firstclick.serve.log import events
-from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload
+from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.model import Model
@@ -26,7 +26,7 @@ def feedback_of(shop):
     return [event for event in shop.events() if event["kind"] == "feedback"]
 
 
-def archived(shop, before, file, *, token_days=-1.0):
+def archived(shop, before, file, *, token_days=-10_000.0):
     """Move the events below `before` to a file, however young they are."""
     archive(shop.service.store, stored(shop), before, file, token_days=token_days)
 
@@ -52,6 +52,14 @@ def replayed(shop, *, use_snapshots=False):
     return recover(shop.service.store, stored(shop), use_snapshots=use_snapshots).digest()
 
 
+def check_recommends_as_replayed(shop, n):
+    """The model recommends what one recommends that has just read the log."""
+    model = shop.service.model(shop.name)
+    new = recover(shop.service.store, stored(shop), use_snapshots=False)
+    for number in range(n):
+        assert model.recommend(number).items == new.recommend(number).items, number
+
+
 def check_replays(shop, every):
     """A replay in one go, and one event by event through a snapshot of every so many, come to the same."""
     store, entry, digest = shop.service.store, stored(shop), shop.digest()
@@ -70,6 +78,12 @@ def append_unchecked(shop, kind, *fields):
     """Write an event as a process would that does not know yet what this one knows."""
     service = shop.service
     return service._change(service.model(shop.name), getattr(events, kind)(*fields))
+
+
+def correct_unchecked(shop, seq, items, clicks, *, issued=999, **more):
+    """Write a correction of the slate of this event, whatever it was."""
+    rows = np.array(shop.service.model(shop.name).catalog.rows_of(items), "<u4").tobytes()
+    append_unchecked(shop, "Correction", seq, 0.0, full_payload(clicks, issued, rows, **more))
 
 
 def check_taught(shop, lessons):
