@@ -3,6 +3,7 @@
 import numpy as np
 
 from firstclick.serve.log import events
+from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
@@ -101,3 +102,9 @@ def check_taught(shop, lessons):
 def store_log(store, log, name="made"):
     """Write the events of a `made_log.Log` to a store."""
     return store.create(name, [NewEvent(*event[1:]) for event in log.events])
+
+
+def share_of_policy(shop, slate):
+    """The probability with which the policy decided this slate, where there is a baseline."""
+    token = shop.service.keys.read(slate.token, shop.service.model(shop.name).id, days=1)
+    return read_drawn(token.fields).chosen.share
