@@ -1,5 +1,7 @@
 """What `firstclick` does with the log of a model, in this process: `shop` is that of `open_shop`."""
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from firstclick.serve.log import events
@@ -7,6 +9,8 @@ from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.export import export_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
@@ -32,20 +36,37 @@ def archived(shop, before, file, *, token_days=-10_000.0):
     archive(shop.service.store, stored(shop), before, file, token_days=token_days)
 
 
+@contextmanager
+def whole_log(shop, archives):
+    """The log: the store, with these archives of its earlier events."""
+    store = shop.service.store
+    with opened_archives(archives) as files:
+        yield ArchivedLog(store, stored(shop), files) if files else store
+
+
 def reproduced(shop, *archives):
     """What `firstclick audit --slates` found, without the time it took."""
-    with opened_archives(archives) as files:
-        store = shop.service.store
-        log = ArchivedLog(store, stored(shop), files) if files else store
+    with whole_log(shop, archives) as log:
         return audit_slates(log, stored(shop))._replace(seconds=0)
 
 
 def audited(shop, *archives):
     """What `firstclick audit` found."""
-    with opened_archives(archives) as files:
-        store = shop.service.store
-        log = ArchivedLog(store, stored(shop), files) if files else store
-        return audit_stored(store, stored(shop), log=log)
+    with whole_log(shop, archives) as log:
+        return audit_stored(shop.service.store, stored(shop), log=log)
+
+
+def exported(shop, *archives):
+    """The file that `firstclick export` writes."""
+    with whole_log(shop, archives) as log:
+        return b"".join(export_model(log, stored(shop)))
+
+
+def forked(shop, name, *archives):
+    """A fork with the same policy, as `firstclick fork` makes it; it is not served yet."""
+    with whole_log(shop, archives) as log:
+        fork(shop.service.store, log, stored(shop), name)
+    return shop.model(name)
 
 
 def replayed(shop, *, use_snapshots=False):
