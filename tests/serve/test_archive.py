@@ -9,19 +9,8 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
+from tests.support import logs
 from tests.support.clock import Clock
-from tests.support.logs import (
-    append_unchecked,
-    archived,
-    audited,
-    exported,
-    forked,
-    raw_events,
-    replayed,
-    store_log,
-    stored,
-    whole_log,
-)
 from tests.support.made_log import Log
 from tests.support.refusals import check_refused
 
@@ -41,10 +30,9 @@ def log():
 def shop(open_shop, store_url, log):
     """A model in whose log everything happens."""
     with open_store(store_url) as store:
-        store_log(store, log)
-    tuning = Tuning(background_threads=False, count_seconds=1e9)
+        logs.store_log(store, log)
     # Its start adds event 227, the build.
-    return open_shop(store_url, name="made", clock=Clock(), tuning=tuning)
+    return open_shop(store_url, name="made", clock=Clock(), tuning=logs.QUIET)
 
 
 @pytest.fixture
@@ -53,7 +41,7 @@ def old(tmp_path):
 
 
 def numbers(shop):
-    return [event.seq for event in raw_events(shop)]
+    return [event.seq for event in logs.raw_events(shop)]
 
 
 def rejected(call, word):
@@ -68,19 +56,23 @@ def execute(shop, statement, *values):
 
 @pytest.mark.parametrize("before", SAFE)
 def test_a_model_stays_what_it_was(shop, old, before):
-    events, digest, slate = raw_events(shop), shop.digest(), shop.service.model("made").recommend(7).items
-    archived(shop, before, old)
+    events, digest, slate = (
+        logs.raw_events(shop),
+        shop.digest(),
+        shop.service.model("made").recommend(7).items,
+    )
+    logs.move_to_archive(shop, before, old)
     assert numbers(shop) == [1, *range(before, len(events) + 1)]
     assert shop.service.store.check() == []
-    audit = audited(shop)
+    audit = logs.audit_of_store(shop)
     assert (audit.equal, audit.start, audit.digest) == (True, before, digest)
-    audit = audited(shop, old)
+    audit = logs.audit_of_store(shop, old)
     assert (audit.equal, audit.start, audit.compared, audit.digest) == (True, 1, 1, digest)
-    with whole_log(shop, [old]) as whole:
-        assert [event for chunk in whole.events(stored(shop).id, 0) for event in chunk] == events
-    shop.service.import_model("copy", exported(shop, old))
+    with logs.whole_log(shop, [old]) as whole:
+        assert [event for chunk in whole.events(logs.entry_of(shop).id, 0) for event in chunk] == events
+    shop.service.import_model("copy", logs.export_of(shop, old))
     assert shop.model("copy").digest() == digest
-    assert replayed(forked(shop, "again", old)) == digest
+    assert logs.replay(logs.fork_of(shop, "again", old)) == digest
     shop.restart()
     assert (shop.digest(), shop.describe()["archived_before"]) == (digest, before)
     assert shop.service.model("made").recommend(7).items == slate
@@ -89,11 +81,11 @@ def test_a_model_stays_what_it_was(shop, old, before):
 def test_archiving_goes_on_later(shop, tmp_path):
     digest, paths = shop.digest(), [tmp_path / f"{before}" for before in SAFE]
     for before, path in zip(SAFE, paths, strict=True):
-        archived(shop, before, path)
-        assert replayed(shop) == digest
+        logs.move_to_archive(shop, before, path)
+        assert logs.replay(shop) == digest
     assert numbers(shop) == [1, *range(SAFE[-1], HEAD + 1)]
     for start in range(len(paths)):
-        audit = audited(shop, *paths[start:][::-1])
+        audit = logs.audit_of_store(shop, *paths[start:][::-1])
         assert (audit.equal, audit.digest) == (True, digest)
         assert audit.start == (1 if start == 0 else SAFE[start - 1])
     for wrong, word in (
@@ -101,35 +93,35 @@ def test_archiving_goes_on_later(shop, tmp_path):
         (paths[:-1], "the store goes on with event 224"),
         ([*paths, paths[1]], "once"),
     ):
-        rejected(lambda wrong=wrong: audited(shop, *wrong), word)
+        rejected(lambda wrong=wrong: logs.audit_of_store(shop, *wrong), word)
     with paths[1].open("rb") as file:
         rejected(lambda: shop.service.import_model("part", file), "50 to 174")
     rejected(shop.export, "2 to 223")
-    rejected(lambda: forked(shop, "again"), "--archive FILE")
+    rejected(lambda: logs.fork_of(shop, "again"), "--archive FILE")
 
 
 def test_a_changed_or_foreign_archive_is_detected(shop, old):
-    archived(shop, 50, old)
+    logs.move_to_archive(shop, 50, old)
     whole = old.read_bytes()
-    shop.service.import_model("other", exported(shop, old))
-    rejected(lambda: audited(shop.model("other"), old), "'made'")
+    shop.service.import_model("other", logs.export_of(shop, old))
+    rejected(lambda: logs.audit_of_store(shop.model("other"), old), "'made'")
     changed = bytearray(whole)
     changed[len(whole) // 2] ^= 1
     for content, word in ((changed, "changed or damaged"), (whole[:-40], "cut off")):
         old.write_bytes(content)
-        rejected(lambda: audited(shop, old), word)
+        rejected(lambda: logs.audit_of_store(shop, old), word)
     # Of a log with the same number of events and other content.
-    events = raw_events(shop.model("other"))[:49]
+    events = logs.raw_events(shop.model("other"))[:49]
     events[20] = events[20]._replace(payload=events[30].payload)
     old.write_bytes(b"".join(model_file("made", iter([events]), lambda: "d")))
-    audit = audited(shop, old)
+    audit = logs.audit_of_store(shop, old)
     assert not audit.equal
     assert "snapshot after event 50" in audit.differing[0]
 
 
 @pytest.mark.parametrize(("before", "word"), [(2, "from 3 to 227"), (228, "from 3 to 227"), (61, "event 60")])
 def test_events_that_are_needed_are_not_archived(shop, old, before, word):
-    rejected(lambda: archived(shop, before, old), word)
+    rejected(lambda: logs.move_to_archive(shop, before, old), word)
     assert not old.exists()
     assert numbers(shop) == [*range(1, HEAD + 1)]
 
@@ -138,15 +130,15 @@ def test_slates_with_a_good_token_are_not_archived(open_shop, store_url, old):
     shop = open_shop(store_url)
     for _ in range(5):
         shop.feedback(shop.recommend(), click=0)
-    rejected(lambda: archived(shop, 5, old, token_days=7.0), "good for 7 days")
+    rejected(lambda: logs.move_to_archive(shop, 5, old, token_days=7.0), "good for 7 days")
     assert not old.exists()
     assert shop.service.store.bases() == {}
 
 
 def test_a_rollback_to_an_archived_event_is_rejected(shop, old, log):
-    archived(shop, 215, old)
+    logs.move_to_archive(shop, 215, old)
     # The store rejects one that was checked before the events were archived.
-    rejected(lambda: append_unchecked(shop, "RolledBack", 100), "archived a moment ago")
+    rejected(lambda: logs.append_unchecked(shop, "RolledBack", 100), "archived a moment ago")
     shop.restart()
     for seq in (2, 214):
         check_refused(lambda seq=seq: shop.roll_back(seq), "seq")
@@ -154,7 +146,7 @@ def test_a_rollback_to_an_archived_event_is_rejected(shop, old, log):
     assert shop.state()["moment"].tolist() == log.model_at(215).engine.state.moment.tolist()
     shop.roll_back(1)
     assert shop.audit().equal
-    assert replayed(shop) == shop.digest()
+    assert logs.replay(shop) == shop.digest()
     assert shop.seq == HEAD + 2
 
 
@@ -167,7 +159,7 @@ def test_archived_feedback_is_not_counted_again(open_shop, store_url, old):
         shop.service.clock.move(DAY)
     for day in (20, 12, 15, 9):
         shop.feedback(slates[day], click=0)
-    archived(shop, 5, old)
+    logs.move_to_archive(shop, 5, old)
     # This process has not followed yet: the store rejects what it lets through.
     for day in (12, 13):
         check_refused(lambda day=day: shop.feedback(slates[day], click=0), "", "unavailable")
@@ -182,29 +174,30 @@ def test_archived_feedback_is_not_counted_again(open_shop, store_url, old):
 
 def test_what_a_model_knew_outlives_the_code_that_learned_it(shop, old, monkeypatch):
     digest = shop.digest()
-    archived(shop, 215, old)
+    logs.move_to_archive(shop, 215, old)
     shop.snapshot()
     monkeypatch.setattr(Model, "_code", lambda self: "other code")
-    assert recover(shop.service.store, stored(shop)).restored_from == 215, "the snapshot is of other code"
-    assert replayed(shop, use_snapshots=True) == digest
-    audit = audited(shop)
+    restored = recover(shop.service.store, logs.entry_of(shop))
+    assert restored.restored_from == 215, "the snapshot is of other code"
+    assert logs.replay(shop, use_snapshots=True) == digest
+    audit = logs.audit_of_store(shop)
     assert (audit.equal, audit.compared, audit.start) == (True, 0, 215)
     monkeypatch.setattr(type(shop.service.model("made").engine.policy), "version", 99)
-    assert "learned by version" in audited(shop).not_folded
+    assert "learned by version" in logs.audit_of_store(shop).not_folded
 
 
 def test_snapshots_of_archived_events_are_removed_with_them(shop, old, log):
-    store, entry = shop.service.store, stored(shop)
+    store, entry = shop.service.store, logs.entry_of(shop)
     early, late = log.model_at(100).snapshot(), log.model_at(220).snapshot()
     for snapshot in (early, late):
         store.save_snapshot(entry.id, *snapshot)
-    archived(shop, 215, old)
+    logs.move_to_archive(shop, 215, old)
     assert [seq for seq, _ in store.snapshots(entry.id)] == [220]
     # As a server writes one that has not followed yet.
     store.save_snapshot(entry.id, *early)
-    audit = audited(shop)
+    audit = logs.audit_of_store(shop)
     assert (audit.equal, audit.compared) == (True, 1)
-    assert replayed(shop, use_snapshots=True) == shop.digest()
+    assert logs.replay(shop, use_snapshots=True) == shop.digest()
     # A deleted model leaves nothing.
     shop.delete()
     while store.sweep():
@@ -214,18 +207,18 @@ def test_snapshots_of_archived_events_are_removed_with_them(shop, old, log):
 
 
 def test_a_damaged_base_is_not_used(shop, old):
-    archived(shop, 215, old)
-    base = shop.service.store.base(stored(shop).id).content
+    logs.move_to_archive(shop, 215, old)
+    base = shop.service.store.base(logs.entry_of(shop).id).content
     for content in (base[:-1], base[:90] + b"?" + base[91:], b""):
         execute(shop, "UPDATE {}base SET content = ?", content)
-        rejected(lambda: replayed(shop), "up to 214 are archived")
-        assert "the log cannot be folded" in audited(shop).differing[0]
+        rejected(lambda: logs.replay(shop), "up to 214 are archived")
+        assert "the log cannot be folded" in logs.audit_of_store(shop).differing[0]
         # The file has all of it.
-        assert "cannot be read" in audited(shop, old).differing[0]
+        assert "cannot be read" in logs.audit_of_store(shop, old).differing[0]
 
 
 def test_a_store_without_its_events_is_not_sound(shop, old):
-    archived(shop, 215, old)
+    logs.move_to_archive(shop, 215, old)
     for seq, sentence in (
         (215, "the log of model 'made' should hold events 215 to 227, and holds 12 from 216 to 227"),
         (1, "the creation of model 'made', event 1 of its log, is missing"),
@@ -239,22 +232,22 @@ def test_of_two_archivings_at_once_one_is_rejected(shop, tmp_path, monkeypatch):
 
     def archive_first(self, *base):
         monkeypatch.undo()
-        archived(shop, 215, tmp_path / "first")
+        logs.move_to_archive(shop, 215, tmp_path / "first")
         set_base(self, *base)
 
     monkeypatch.setattr(Store, "set_base", archive_first)
-    rejected(lambda: archived(shop, 175, tmp_path / "second"), "nothing was removed")
-    assert shop.service.store.bases()[stored(shop).id].seq == 215
-    assert replayed(shop) == shop.digest()
+    rejected(lambda: logs.move_to_archive(shop, 175, tmp_path / "second"), "nothing was removed")
+    assert shop.service.store.bases()[logs.entry_of(shop).id].seq == 215
+    assert logs.replay(shop) == shop.digest()
 
     # A rollback that comes while the file is written.
     def roll_back_first(self, *base):
-        append_unchecked(shop, "RolledBack", 216)
+        logs.append_unchecked(shop, "RolledBack", 216)
         set_base(self, *base)
 
     monkeypatch.setattr(Store, "set_base", roll_back_first)
-    rejected(lambda: archived(shop, 222, tmp_path / "third"), "rolls back to event 216")
-    assert shop.service.store.bases()[stored(shop).id].seq == 215
+    rejected(lambda: logs.move_to_archive(shop, 222, tmp_path / "third"), "rolls back to event 216")
+    assert shop.service.store.bases()[logs.entry_of(shop).id].seq == 215
 
 
 def test_a_replay_goes_on_when_events_are_archived_under_it(shop, old):
@@ -264,9 +257,9 @@ def test_a_replay_goes_on_when_events_are_archived_under_it(shop, old):
     def progress(seq, of):
         done.append(seq)
         if len(done) == 2:
-            archived(shop, 215, old)
+            logs.move_to_archive(shop, 215, old)
 
-    model = recover(store, stored(shop), use_snapshots=False, progress=progress)
+    model = recover(store, logs.entry_of(shop), use_snapshots=False, progress=progress)
     assert model.digest() == shop.digest()
     assert done[0] < 50 < 215 <= done[-1]
 
@@ -274,14 +267,14 @@ def test_a_replay_goes_on_when_events_are_archived_under_it(shop, old):
 def test_servers_follow_an_archive(open_shop, postgresql_url, log, old):
     """Another process archives; one server is behind what it archives."""
     with open_store(postgresql_url) as store:
-        store_log(store, log)
+        logs.store_log(store, log)
     clock = Clock()
     ahead, behind = (open_shop(postgresql_url, name="made", clock=clock) for _ in range(2))
     ahead.run_background()
     for _ in range(9):
         ahead.feedback(ahead.recommend(), click=0)
     digest = ahead.digest()
-    archived(ahead, 232, old)
+    logs.move_to_archive(ahead, 232, old)
     clock.move(2)
     for shop in (behind, ahead):
         shop.run_background()

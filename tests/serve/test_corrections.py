@@ -4,19 +4,11 @@ import numpy as np
 import pytest
 
 from firstclick.errors import FirstclickError
-from firstclick.serve import ClickReport, Item, Tuning
+from firstclick.serve import ClickReport, Item
 from firstclick.serve.model.model import InForce
 from firstclick.testing import states_differ
+from tests.support import logs
 from tests.support.clock import Clock
-from tests.support.logs import (
-    append_unchecked,
-    archived,
-    audited,
-    check_recommends_as_replayed,
-    check_replays,
-    correct_unchecked,
-    reproduced,
-)
 from tests.support.policies import policies
 from tests.support.refusals import check_refused
 from tests.support.shop import IDS, K
@@ -28,12 +20,9 @@ CORRECTING = policies(["cascade-ts", "cascade-ucb1", "cascade-mixed"])
 @pytest.fixture
 def open_shop(open_shop):
     """Shops whose slates time out, and whose log has no events but those of slates."""
-    tuning = Tuning(background_threads=False, count_seconds=1e9)
-
-    def opener(*store, **more):
-        return open_shop(*store, **{"no_click_after": WAIT, "clock": Clock(), "tuning": tuning} | more)
-
-    return opener
+    return lambda *store, **more: open_shop(
+        *store, **{"no_click_after": WAIT, "clock": Clock(), "tuning": logs.QUIET} | more
+    )
 
 
 def show(shop, items):
@@ -115,8 +104,8 @@ def test_corrections_come_to_the_same_however_the_log_is_replayed(open_shop, pol
     shop.roll_back(40)
     play(shop, 5)
     assert shop.feedback(slates[1], 2).status == "corrected"
-    check_replays(shop, 17)
-    check_recommends_as_replayed(shop, 5)
+    logs.check_replays(shop, 17)
+    logs.check_recommends_as_replayed(shop, 5)
 
 
 def test_an_item_of_that_slate_alone_is_unseen_again(open_shop):
@@ -128,7 +117,7 @@ def test_an_item_of_that_slate_alone_is_unseen_again(open_shop):
     shop.recommend()
     shop.feedback(slate, 0)
     assert counts(shop)[0][10:] == [1, 0, 0]
-    check_recommends_as_replayed(shop, 40)
+    logs.check_recommends_as_replayed(shop, 40)
     assert all(len(set(shop.recommend().items)) == K for _ in range(40))
 
 
@@ -143,7 +132,7 @@ def test_groups_of_equal_counts_follow_a_correction(open_shop):
         shop.recommend()
         shop.feedback(slate, n % K)
         if n % 10 == 9:
-            check_recommends_as_replayed(shop, 12)
+            logs.check_recommends_as_replayed(shop, 12)
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
@@ -160,7 +149,7 @@ def test_what_was_rolled_back_is_not_taken_back_again(open_shop, policy):
     assert sum(examined) == sum(before[0]) + 1, "the click is learned, and nothing else"
     assert hits[0] == 1
     shop.roll_back(seq)
-    correct_unchecked(shop, seq, slate.items, [1])
+    logs.correct_unchecked(shop, seq, slate.items, [1])
     assert sum(counts(shop)[0]) == sum(before[0]) + 2, "what is known again can be taken back"
 
 
@@ -183,8 +172,8 @@ def test_a_correction_that_fits_no_slate_is_passed_over(open_shop):
         (3, [0], {"context": np.zeros(1).tobytes()}),
     ]  # fmt: skip
     for n_items, clicks, more in wrong:
-        correct_unchecked(shop, 5, IDS[:n_items], clicks, **more)
-    append_unchecked(shop, "Correction", 5, 0.0, b"nonsense")
+        logs.correct_unchecked(shop, 5, IDS[:n_items], clicks, **more)
+    logs.append_unchecked(shop, "Correction", 5, 0.0, b"nonsense")
     assert counts(shop) == before
     assert (skipped(), shop.seq) == (6, 17)
 
@@ -194,7 +183,7 @@ def test_counts_never_fall_below_zero(open_shop, policy):
     """A file from elsewhere may correct slates that never were; its model is served all the same."""
     shop = open_shop(policy=policy)
     for n in range(20):
-        correct_unchecked(shop, 1, items_at(n, n + 1, n + 2), [0])
+        logs.correct_unchecked(shop, 1, items_at(n, n + 1, n + 2), [0])
     examined, hits = counts(shop)
     assert all(0 <= clicked <= seen for seen, clicked in zip(examined, hits, strict=True))
     shop.snapshot()
@@ -213,9 +202,8 @@ def test_a_late_click_is_corrected_once(open_shop):
     corrected = shop.feedback(slate, 1)
     assert (corrected.status, corrected.seq) == ("corrected", 3)
     after = shop.describe()
-    assert [(one["slates"], one["clicks"], one["corrected"]) for one in (before, after)] == [
-        (1, 0, 0), (1, 1, 1),
-    ]  # fmt: skip
+    facts = ("slates", "clicks", "corrected")
+    assert [[described[fact] for fact in facts] for described in (before, after)] == [[1, 0, 0], [1, 1, 1]]
     examined, hits = counts(shop)
     assert (examined[4:7], hits[4:7]) == ([1, 1, 0], [0, 1, 0])
     assert shop.feedback(slate, 1) == corrected._replace(status="duplicate")
@@ -261,7 +249,7 @@ def test_a_policy_that_cannot_take_back_rejects_late_clicks(open_shop):
     assert shop.seq == 2
     # And passes over corrections of a copied log.
     digest, state = shop.digest(), shop.state()["precision"]
-    correct_unchecked(shop, 2, slate.items, [1])
+    logs.correct_unchecked(shop, 2, slate.items, [1])
     assert (shop.state()["precision"] == state).all()
     assert (shop.describe()["clicks"], shop.digest() == digest) == (0, False)
 
@@ -273,29 +261,23 @@ def test_a_slate_with_features_of_its_own_is_not_corrected(open_shop):
     check_refused(lambda: shop.feedback(slate, 0), "token", "late")
 
 
-def test_only_the_slate_that_timed_out_is_corrected(open_shop, postgresql_url):
-    """Two replicas answered one request, with other slates."""
-    one, two = (open_shop(postgresql_url) for _ in range(2))
-    first = one.recommend(request_id="page")
-    one.feedback(one.recommend(), 0)
-    second = two.recommend(request_id="page", candidates=["i1", "i2", "i4"])
-    assert first.items != second.items
-    time_out(one)
-    check_refused(lambda: two.feedback(second, 0), "token", "conflict")
-    assert two.feedback(first, 0).status == "corrected"
-
-
-def test_replicas_correct_once(open_shop, postgresql_url):
+def test_replicas_correct_once_and_only_the_slate_that_timed_out(open_shop, postgresql_url):
     one, two = (open_shop(postgresql_url, policy="cascade-mixed") for _ in range(2))
-    slates = timed_out(one, items_at(0, 1, 2), items_at(3, 4, 5))
+    slates = [show(one, items_at(0, 1, 2)), show(one, items_at(3, 4, 5)), one.recommend(request_id="page")]
+    # The other answers the same request with another slate.
+    twin = two.recommend(request_id="page", candidates=["i1", "i2", "i4"])
+    assert twin.items != slates[2].items
+    time_out(one)
     assert two.feedback(slates[0], 0).status == "corrected"
     assert one.feedback(slates[0], 0).status == "duplicate"
     assert one.feedback(slates[1], 2).status == "corrected"
-    check_refused(lambda: two.feedback(slates[1], 0), "token", "conflict")
+    for slate in (slates[1], twin):
+        check_refused(lambda slate=slate: two.feedback(slate, 0), "token", "conflict")
+    assert two.feedback(slates[2], 0).status == "corrected"
     for shop in (one, two):
         shop.run_background()
     assert one.digest() == two.digest() == one.audit().digest
-    assert one.describe()["clicks"] == 2
+    assert one.describe()["clicks"] == 3
 
 
 def test_a_late_click_with_an_expired_token_is_rejected(open_shop):
@@ -327,7 +309,7 @@ def test_a_store_that_fails_between_the_two_writes_loses_nothing(open_shop, monk
 # The log
 
 
-def test_corrections_survive_restart_export_and_archive(open_shop, tmp_path):
+def test_corrections_survive_export_and_are_reproduced(open_shop):
     shop = open_shop(policy="cascade-mixed")
     for n in range(6):
         shop.feedback(shop.recommend(), n % K)
@@ -340,9 +322,9 @@ def test_corrections_survive_restart_export_and_archive(open_shop, tmp_path):
     copy = shop.model("copy").describe()
     assert [copy[fact] for fact in ("digest", "clicks", "corrected")] == [before["digest"], 12, 6]
     assert b"".join(shop.export()) == content
-    audit = audited(shop)
+    audit = logs.audit_of_store(shop)
     assert (audit.digest, audit.differing, audit.compared > 0) == (before["digest"], (), True)
-    assert (reproduced(shop).equal, reproduced(shop).differing) == (18, 0)
+    assert (logs.reproduce(shop).equal, logs.reproduce(shop).differing) == (18, 0)
 
 
 def test_archived_slates_are_not_corrected(open_shop, tmp_path):
@@ -351,12 +333,12 @@ def test_archived_slates_are_not_corrected(open_shop, tmp_path):
     assert shop.feedback(old[0], 0).status == "corrected"
     young = timed_out(shop, items_at(0, 1, 2), items_at(3, 4, 5))
     # Events 2 to 4 are the old slates, 5 corrects the first of them.
-    archived(shop, 6, tmp_path / "old")
-    assert audited(shop, tmp_path / "old").differing == ()
+    logs.move_to_archive(shop, 6, tmp_path / "old")
+    assert logs.audit_of_store(shop, tmp_path / "old").differing == ()
     # The store rejects what a process that has not followed yet accepts.
     issued = int(shop.events(1)[0]["issued"] * 1000)
     with pytest.raises(FirstclickError, match="archived a moment ago"):
-        correct_unchecked(shop, 3, old[1].items, [0], issued=issued)
+        logs.correct_unchecked(shop, 3, old[1].items, [0], issued=issued)
     shop.restart()
     check_refused(lambda: shop.feedback(old[1], 0), "token", "expired")
     assert shop.feedback(young[0], 0).status == "corrected"

@@ -12,7 +12,7 @@ from firstclick.online.request import with_pinned
 from firstclick.serve import Item
 from firstclick.serve.log.drawn import NOT_RECORDED, TOO_MANY_CANDIDATES
 from firstclick.serve.model.sources import ARCHIVED, LOST
-from tests.support.logs import archived, feedback_of, reproduced
+from tests.support.logs import feedback_of, move_to_archive, play, reproduce
 from tests.support.policies import policies
 from tests.support.refusals import check_refused
 from tests.support.shop import IDS, LIST, new_item
@@ -20,36 +20,7 @@ from tests.support.shop import IDS, LIST, new_item
 
 @pytest.fixture
 def shop(open_shop):
-    shop = open_shop(policy="cascade-lin-ts")
-    shop.put_list("half", IDS[:7])
-    return shop
-
-
-def any_request(draw, *, features=False):
-    """A request with anything that a request may have."""
-    some = draw.sample(IDS, draw.randint(1, 12))
-    choices = [
-        {}, {}, {}, {"candidates": some}, {"exclude": some}, {"candidates": some, "exclude": IDS[:3]},
-        {"candidates": "half"}, {"candidates": "half", "exclude": IDS[:3], "k": 2}, {"exclude": "half"},
-        {"pinned": {1: "i5", 2: "i6"}, "exclude": ["i6"]}, {"at_most": 1},
-        {"at_most": {"odd": 1}, "pinned": {0: "i8"}, "candidates": some},
-        {"request_id": str(draw.random())}, {"k": 1},
-    ]  # fmt: skip
-    if features:
-        table = [[1.0, draw.random(), draw.random(), 0.5] for _ in some]
-        choices.append({"candidates": some, "features": table})
-    return draw.choice(choices)
-
-
-def play(shop, steps, seed=0, *, features=False):
-    """Slates whose feedback comes late and in any order."""
-    draw = random.Random(seed)
-    waiting = []
-    for _ in range(steps):
-        waiting.append(shop.recommend(**any_request(draw, features=features)))
-        if draw.random() < 0.8:
-            slate = waiting.pop(draw.randrange(len(waiting)))
-            shop.feedback(slate, draw.choice([None, *range(len(slate.items))]))
+    return open_shop(policy="cascade-lin-ts")
 
 
 def forget_source(shop, slate):
@@ -73,19 +44,19 @@ def test_each_slate_is_reproduced_through_all_that_can_happen(shop, tmp_path):
     play(shop, 40, 5, features=True)
     shop.restart()
     play(shop, 30, 6, features=True)
-    audit = reproduced(shop)
+    audit = reproduce(shop)
     assert audit.equal == len(feedback_of(shop)) > 200
     assert (audit.differing, audit.other_build, audit.not_evaluable) == (0, 0, {})
     assert shop.audit().equal
     # From an import too, and without some events of the store as long as the archive is there.
     shop.service.import_model("copy", b"".join(shop.export()))
-    assert reproduced(shop.model("copy"))._replace(name="shop") == audit
-    archived(shop, 200, tmp_path / "old")
-    rest = reproduced(shop)
+    assert reproduce(shop.model("copy"))._replace(name="shop") == audit
+    move_to_archive(shop, 200, tmp_path / "old")
+    rest = reproduce(shop)
     n_left = sum(event["seq"] >= 200 for event in feedback_of(shop))
     assert rest.not_evaluable[ARCHIVED] + rest.equal == n_left < audit.equal
     assert rest.differing == rest.other_build == 0
-    assert reproduced(shop, tmp_path / "old") == audit
+    assert reproduce(shop, tmp_path / "old") == audit
 
 
 @pytest.mark.parametrize(
@@ -93,9 +64,8 @@ def test_each_slate_is_reproduced_through_all_that_can_happen(shop, tmp_path):
 )
 def test_slates_of_any_policy_are_reproduced(open_shop, policy):
     shop = open_shop(policy=policy, explore=0.1)
-    shop.put_list("half", IDS[:7])
     play(shop, 100)
-    audit = reproduced(shop)
+    audit = reproduce(shop)
     assert audit.equal > 60
     assert audit.differing == audit.other_build == 0
 
@@ -106,22 +76,22 @@ def test_slates_made_ahead_are_reproduced_from_when_they_were_made(shop):
     for slate in slates[::3]:
         shop.feedback(slate, 0)
         shop.feedback(shop.recommend(), None)
-    assert reproduced(shop).equal == 28
+    assert reproduce(shop).equal == 28
 
 
 def test_a_slate_that_differs_is_a_fault_only_of_the_same_build(shop, monkeypatch):
     play(shop, 60)
-    equal = reproduced(shop).equal
+    equal = reproduce(shop).equal
     assert equal > 30
     monkeypatch.setattr(
         "firstclick.online.request.with_pinned", lambda free, pinned: with_pinned(free, pinned)[::-1]
     )
-    wrong = reproduced(shop)
+    wrong = reproduce(shop)
     assert 0 < wrong.differing < equal
     assert wrong.equal + wrong.differing == equal
     assert "and what it was drawn from, event" in wrong.told[0]
     monkeypatch.setattr("firstclick.serve.model.slates.this_build", lambda policy: "another")
-    found = reproduced(shop)
+    found = reproduce(shop)
     assert (found.differing, found.other_build, found.told) == (0, wrong.differing, ())
 
 
@@ -157,7 +127,7 @@ def test_a_slate_of_a_lost_history_is_not_evaluable(open_shop):
     shop.restart()
     for slate in (shop.recommend(), *slates):
         shop.feedback(slate, 0)
-    audit = reproduced(shop)
+    audit = reproduce(shop)
     assert (audit.equal, audit.differing, audit.not_evaluable) == (1, 0, {LOST: 3})
 
 
@@ -174,7 +144,7 @@ def test_too_many_candidates_are_not_evaluable_and_have_reasons(open_shop):
     assert len(by_name.token) < 150
     for each in (slate, by_name):
         shop.feedback(each, 0)
-    audit = reproduced(shop)
+    audit = reproduce(shop)
     assert (audit.equal, audit.not_evaluable) == (1, {TOO_MANY_CANDIDATES: 1})
     event = feedback_of(shop)[0]
     assert (event["reasons"], event["pinned"]) == (["floor", "pinned", "floor"], {"1": "i3"})
@@ -200,6 +170,7 @@ def test_a_list_is_changed_and_removed_and_survives_a_restart(shop):
 
 
 def test_the_log_has_the_request_in_ids(shop):
+    shop.put_list("half", IDS[:7])
     shop.set_explore(1.0)
     shop.feedback(shop.recommend(candidates="half", exclude=["i4"], pinned={0: "i7"}, k=2), 0)
     shop.feedback(shop.recommend(candidates=["i5", "i4"], at_most={"odd": 1}), None)

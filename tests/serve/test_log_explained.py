@@ -12,9 +12,9 @@ from firstclick.cli import main
 from firstclick.serve.model.explained import NO_BEST_SLATE
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.sources import ARCHIVED, OTHER_ARM
+from tests.support import logs
 from tests.support.clock import Clock
-from tests.support.logs import archived
-from tests.support.shop import IDS, LIST, K
+from tests.support.shop import LIST, K
 
 
 @pytest.fixture
@@ -38,24 +38,10 @@ def log(monkeypatch, capsys, tmp_path):
     return log
 
 
-def play(shop, steps, seed=0):
-    """Slates with any request whose feedback comes late and in any order.
-
-    Returns what each answer explained, by the request of the slate.
-    """
-    draw = random.Random(seed)
-    some = [
-        {}, {}, {"candidates": draw.sample(IDS, 6)}, {"exclude": IDS[:5]}, {"at_most": 1, "k": 2},
-        {"pinned": {1: "i5"}}, {"pinned": {0: "i4"}, "at_most": {"odd": 1}, "candidates": IDS[2:12]},
-    ]  # fmt: skip
-    waiting, answers = [], []
-    for _ in range(steps):
-        waiting.append(shop.recommend(explain=True, **draw.choice(some)))
-        if draw.random() < 0.8:
-            slate = waiting.pop(draw.randrange(len(waiting)))
-            shop.feedback(slate, draw.choice([None, *range(len(slate.items))]))
-            answers.append(slate.without_exploring)
-    return [answer and [*answer] for answer in answers]
+def play(shop, steps, seed):
+    """What the answer for each slate explained, in the order of the feedback."""
+    slates = logs.play(shop, steps, seed, explain=True)
+    return [[*slate.without_exploring] for slate in slates]
 
 
 def explained(lines):
@@ -112,12 +98,12 @@ def test_slates_that_cannot_be_explained_are_null_with_a_note(shop, log, tmp_pat
     lines, notes = log("--last", 3)
     assert explained(lines) == [*answers[-2:], None]
     assert notes == "note: 1 of 3 slates are not explained: 1 the log does not say what it was drawn from\n"
-    archived(shop, shop.seq - 3, tmp_path / "old")
+    logs.move_to_archive(shop, shop.seq - 3, tmp_path / "old")
     lines, notes = log()
     n_archived = explained(lines).count(None) - 1
     assert explained(lines)[-1] is None
     assert not n_archived or f"{n_archived} {ARCHIVED}" in notes
-    assert explained(log("--archive", tmp_path / "old", "--after", 2)[0]) == [*answers[1:], None]
+    assert explained(log("--archive", tmp_path / "old", "--after", 3)[0]) == [*answers[1:], None]
 
 
 def test_slates_of_a_fork_are_explained_by_the_model_that_drew_them(shop, log):

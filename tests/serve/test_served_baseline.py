@@ -14,9 +14,8 @@ from firstclick.serve import Item
 from firstclick.serve.config import Settings
 from firstclick.serve.startup import open_for
 from tests.support.clock import Clock
-from tests.support.logs import check_replays, feedback_of, replayed, reproduced, share_of_policy
+from tests.support.logs import answer, check_replays, feedback_of, replay, reproduce, share_of_policy
 from tests.support.seam import model as model_of
-from tests.support.serving import a_site
 from tests.support.shop import LIST, K
 
 
@@ -25,14 +24,8 @@ def shop(open_shop):
     return open_shop(features=False, baseline=LIST, clock=Clock())
 
 
-def answered(shop, click, **request):
-    slate = shop.recommend(**request)
-    shop.feedback(slate, click)
-    return slate
-
-
 def facts(shop):
-    """What `GET /v1/models/shop/baseline` returns; None without a baseline."""
+    """Return what `GET /v1/models/shop/baseline` does; None without a baseline."""
     return shop.service.model(shop.name).launch.facts()
 
 
@@ -59,7 +52,7 @@ def test_a_baseline_leaves_out_what_a_request_does_not_allow(shop):
 
 def test_the_guardrail_counts_what_the_log_has(shop):
     """Beside one that is given each page as `firstclick log` prints it."""
-    floor, rng = Floor(0.4), np.random.default_rng(3)
+    guardrail, rng = Floor(0.4), np.random.default_rng(3)
     shop.set_baseline(LIST, 0.4)
     shop.set_explore(0.2)
     for page in range(200):
@@ -68,8 +61,8 @@ def test_the_guardrail_counts_what_the_log_has(shop):
         if page % 3:
             share, by_policy = share_of_policy(shop, slate), slate.reasons[0] in ("policy", "explored")
             shop.feedback(slate, click)
-            floor.observe(share, by_policy=by_policy, clicked=click is not None)
-    assert facts(shop) | floor.report()._asdict() == facts(shop)
+            guardrail.observe(share, by_policy=by_policy, clicked=click is not None)
+    assert facts(shop) | guardrail.report()._asdict() == facts(shop)
     reasons = {shop.recommend().reasons[0] for _ in range(300)}
     assert reasons == {"policy", "explored", "floor"}
 
@@ -134,7 +127,7 @@ def test_replicas_share_the_room_once_they_know_of_each_other(open_shop, postgre
 
     for shop in others:
         shop.run_background()
-    # Each believes to be alone, and may spend all of the room. That is the largest overshoot: n - 1 times
+    # Each believes to be the only one, and may spend all of the room: the largest overshoot is n - 1 times
     # the room, until the first count is in the log.
     assert [spent(shop) for shop in others] == pytest.approx([room, room])
     # Each writes its count, and follows the others.
@@ -152,13 +145,13 @@ def test_replicas_share_the_room_once_they_know_of_each_other(open_shop, postgre
 def test_another_baseline_starts_its_counts_again(shop):
     late = shop.recommend()
     for _ in range(20):
-        answered(shop, 0)
+        answer(shop, 0)
     shop.set_baseline(LIST, 0.2)
     assert facts(shop)["pages"] == 20, "the same list goes on"
     shop.set_baseline(LIST[::-1], 0.2)
     shop.feedback(late, 0)
     assert facts(shop)["pages"] == 0, "a late slate of the old list does not count"
-    answered(shop, 1)
+    answer(shop, 1)
     assert facts(shop)["pages"] == 1
     shop.remove_baseline()
     assert facts(shop) is None
@@ -178,12 +171,12 @@ def test_a_baseline_survives_replays_restart_import_and_a_fork(shop, open_shop, 
         if page == 45:
             shop.set_baseline(["i1", *LIST], 0.3)
         request = [{}, {"k": 2}, {"exclude": ["i2"]}, {"pinned": {1: "i5"}}][page % 4]
-        answered(shop, None if rng.random() < 0.6 else 0, **request)
+        answer(shop, None if rng.random() < 0.6 else 0, **request)
     check_replays(shop, 9)
-    assert reproduced(shop).equal == 60
+    assert reproduce(shop).equal == 60
     assert {event["choice"] for event in feedback_of(shop)} == {"policy", "floor"}
     shop.snapshot()
-    answered(shop, 0)
+    answer(shop, 0)
     before, content = (facts(shop), shop.digest()), b"".join(shop.export())
     fork = shop.fork("cascade-ts", "other")
     assert (facts(fork)["items"], facts(fork)["pages"]) == (["i1", *LIST], 0)
@@ -192,24 +185,6 @@ def test_a_baseline_survives_replays_restart_import_and_a_fork(shop, open_shop, 
     other.service.import_model("twin", content)
     for model in (shop, other.model("twin")):
         assert (facts(model), model.digest()) == before
-
-
-def test_a_baseline_over_http(tmp_path):
-    with a_site(tmp_path) as site:
-        path = "/v1/models/shop/baseline"
-        for method in ("GET", "DELETE"):
-            assert site.ask(method, path).status_code == 404
-        assert site.ask("PUT", path, {"items": ["tea", 7, "cake"], "max_loss": 0.1}).json()["seq"] == 2
-        slate = site.recommend()
-        assert slate["reasons"] in (["floor"] * 3, ["policy"] * 3)
-        assert site.ask("POST", "/v1/models/shop/feedback", {"token": slate["token"], "click": 0}).is_success
-        baseline = site.ask("GET", path).json()
-        assert "constant" in baseline["assumed"]
-        wanted = {"items": ["tea", 7, "cake"], "shown": 3, "since": 2, "pages": 1, "max_loss": 0.1}
-        assert baseline | wanted == baseline
-        assert site.ask("PUT", path, {"items": "tea", "max_loss": 0.1}).status_code == 422
-        assert site.ask("DELETE", path).json()["seq"] == 4
-        assert site.recommend()["reasons"] == ["policy"] * 3
 
 
 # `serve --baseline list.csv`
@@ -258,7 +233,7 @@ def test_a_server_reads_a_list_once(serving):
         model_of(service).snapshot()
     with start().service as service:
         check_baseline(service)
-        assert replayed(model_of(service)) == model_of(service).digest()
+        assert replay(model_of(service)) == model_of(service).digest()
     serving("i6", "i1", "i5")
     with start().service as service:
         check_baseline(service, "i6", "i1", "i5")

@@ -10,7 +10,7 @@ from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.serve import Item, trial_arms
 from tests.faults.oracle import recounted
 from tests.support.clock import Clock
-from tests.support.logs import check_taught, feedback_of, raw_events, reproduced
+from tests.support.logs import answer, check_taught, feedback_of, raw_events, reproduce
 from tests.support.refusals import check_refused
 from tests.support.shop import LIST, K, items
 
@@ -33,12 +33,6 @@ def shop(open_shop):
 @pytest.fixture
 def rival(shop):
     return add_rival(shop)
-
-
-def answered(shop, click, **request):
-    slate = shop.recommend(**request)
-    shop.feedback(slate, click)
-    return slate
 
 
 def run_pages(shop, n=60, seed=1):
@@ -82,45 +76,40 @@ def test_slates_of_an_arm_are_reproduced_from_the_log_of_its_model(shop, rival):
     slates = feedback_of(shop)
     by_rival = sum(event["arm"] == RIVAL and event["choice"] == "policy" for event in slates)
     assert by_rival > 5
-    audit = reproduced(shop)
+    audit = reproduce(shop)
     assert [*audit.not_evaluable.values()] == [by_rival]
     assert audit.equal == len(slates) - by_rival
-    audit = reproduced(rival)
+    audit = reproduce(rival)
     assert (audit.equal, audit.differing) == (by_rival, 0)
 
 
 def test_feedback_is_in_the_logs_of_both_models_once(shop, rival):
     shop.start_trial(THIRDS)
-    slate = answered(shop, 1, unit=shop.unit_in(RIVAL), request_id="page 7")
+    slate = answer(shop, 1, unit=shop.unit_in(RIVAL), request_id="page 7")
     (event,), (copy,) = feedback_of(shop), feedback_of(rival)
     assert copy["nonce"] != event["nonce"]
     assert copy["items"] == event["items"] == slate.items
     assert shop.feedback(slate, 1).status == "duplicate"
     assert len(feedback_of(rival)) == 1
     # The same id at the other model is another request.
-    answered(rival, 0, request_id="page 7")
+    answer(rival, 0, request_id="page 7")
     assert [event["click"] for event in feedback_of(rival)] == [1, 0]
 
 
-def test_an_arm_takes_all_kinds_of_requests(shop, rival):
+def test_an_arm_takes_the_requests_that_its_trial_takes(shop):
+    rival = add_rival(shop, k=6)
     shop.put_list("few", ["i1", "i2", "i4", "i5"])
     shop.start_trial(THIRDS)
     unit = shop.unit_in(RIVAL)
-    ask = lambda **more: answered(shop, 0, unit=unit, **more)  # noqa: E731
-    assert set(ask(candidates="few").items) <= {"i1", "i2", "i4", "i5"}
+    ask = lambda **more: answer(shop, 0, unit=unit, **more)  # noqa: E731
+    assert {*ask(candidates="few").items} <= {"i1", "i2", "i4", "i5"}
     assert "i1" not in ask(candidates=["i1", "i2", "i4", "i5"], exclude=["i1"]).items
     assert ask(pinned={0: "i9"}).items[0] == "i9"
     assert len(ask(k=np.int64(2)).items) == 2
     assert ask(explain=True).without_exploring is not None
     assert len(feedback_of(rival)) == 5
-
-
-def test_an_arm_rejects_what_its_trial_rejects(shop):
-    add_rival(shop, k=6)
-    shop.start_trial(THIRDS)
-    unit = shop.unit_in(RIVAL)
     for k in (4, 0, "2"):
-        check_refused(lambda k=k: shop.recommend(unit=unit, k=k), "k")
+        check_refused(lambda k=k: ask(k=k), "k")
 
 
 # Late, and corrected
@@ -191,11 +180,11 @@ def test_an_arm_that_another_process_deletes_takes_nothing_down(shop, rival):
         shop.run_background()
         assert "rival" not in shop.service.names()
     # Its units are shown this model's slates from now on, which belong to no arm.
-    assert answered(shop, 0, unit=units[1]).reasons == ("policy",) * K
+    assert answer(shop, 0, unit=units[1]).reasons == ("policy",) * K
     assert pages_of(shop) == [2, 2, 2, 2]
     # Another model of this name is not the arm.
     new = add_rival(shop, seed=9)
-    assert answered(shop, 0, unit=units[1]).reasons == ("policy",) * K
+    assert answer(shop, 0, unit=units[1]).reasons == ("policy",) * K
     assert feedback_of(new) == []
     assert shop.audit().equal
 
@@ -213,21 +202,21 @@ def test_changes_of_items_reach_the_arms(shop, rival):
     rival.withdraw_items(["i0", "i1", "i2", 7, "i4", "i6", "i7", "i8", "i9", "i10"])
     shop.withdraw_items(["i11", "Grüße"])
     assert [*rival.items()] == ["new"]
-    assert len(answered(shop, 0, unit=unit).items) in (1, K)
+    assert len(answer(shop, 0, unit=unit).items) in (1, K)
     rival.put_items([Item("its own")])
     rival.withdraw_items(["new"])
-    assert "its own" not in answered(shop, 0, unit=unit).items
+    assert "its own" not in answer(shop, 0, unit=unit).items
 
 
 def test_an_arm_with_share_0_gets_no_pages_until_it_has_a_share(shop, rival):
     shop.start_trial({"policy": 0.5, "model:rival": 0.0, "baseline": 0.5})
     for number in range(60):
-        answered(shop, 0, unit=f"u{number}" if number % 2 else None)
+        answer(shop, 0, unit=f"u{number}" if number % 2 else None)
     assert pages_of(shop)[1] == 0
     shop.trial_report().text()
     shop.change_trial_shares({"policy": 0.0, "model:rival": 1.0, "baseline": 0.0})
     for number in range(20):
-        answered(shop, 0, unit=f"u{number}")
+        answer(shop, 0, unit=f"u{number}")
     assert pages_of(shop)[1] == 20
     shop.trial_report().text()
 
@@ -259,13 +248,13 @@ def test_models_that_cannot_be_an_arm_are_rejected(shop, rival, monkeypatch):
 
 def test_an_arm_with_another_policy_is_a_new_fork(shop):
     for _ in range(10):
-        answered(shop, 0)
+        answer(shop, 0)
     arms = {"policy": 0.5, "policy:cascade-ts": 0.5}
     shop.start_trial(arms)
     assert shop.service.names() == ["shop", "shop.cascade-ts"]
     fork = shop.model("shop.cascade-ts")
     check_taught(fork, [(event["items"], 0) for event in feedback_of(shop)])
-    assert answered(shop, 0, unit=shop.unit_in(1)).items
+    assert answer(shop, 0, unit=shop.unit_in(1)).items
     assert fork.describe()["slates"] == 11
     shop.stop_trial()
     check_refused(lambda: shop.start_trial(arms), "arms", "conflict")
@@ -279,7 +268,7 @@ def test_a_fork_of_a_model_with_a_trial_has_none_and_learns_from_all_slates(shop
     check_refused(fork.trial_report, "model", "unknown")
     check_taught(fork, [(event["items"], event["click"]) for event in feedback_of(shop)])
     assert fork.audit().equal
-    assert answered(fork, 0, unit="u").items
+    assert answer(fork, 0, unit="u").items
 
 
 def test_models_and_their_trial_go_to_another_store(shop, rival, open_shop, tmp_path):
@@ -293,7 +282,7 @@ def test_models_and_their_trial_go_to_another_store(shop, rival, open_shop, tmp_
     before = len(feedback_of(other.model("rival")))
     # Under another name it is not the arm's model: the copy of its feedback is the same event.
     for name, n in (("shop", 1), ("alone", 2)):
-        answered(other.model(name), 0, unit=unit)
+        answer(other.model(name), 0, unit=unit)
         assert len(feedback_of(other.model("rival"))) == before + n
 
 

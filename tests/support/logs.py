@@ -1,9 +1,11 @@
-"""What `firstclick` does with the log of a model, in this process: `shop` is that of `open_shop`."""
+"""Operations on the log of a model, in this process: `shop` is that of `open_shop`."""
 
+import random
 from contextlib import contextmanager
 
 import numpy as np
 
+from firstclick.serve import Tuning
 from firstclick.serve.log import events
 from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
@@ -14,16 +16,52 @@ from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
+from tests.support.shop import IDS
+
+# Nothing runs in the background, and no event is written by itself.
+QUIET = Tuning(background_threads=False, count_seconds=1e9)
 
 
-def stored(shop):
+def answer(shop, click, **request):
+    """Recommend and report a slate."""
+    slate = shop.recommend(**request)
+    shop.feedback(slate, click)
+    return slate
+
+
+def play(shop, steps, seed=0, *, features=False, **each):
+    """Slates of any request, whose feedback comes late and in any order; return those with feedback."""
+    if "half" not in shop.service.model(shop.name).items.lists:
+        shop.put_list("half", IDS[:7])
+    draw, waiting, reported = random.Random(seed), [], []
+    for _ in range(steps):
+        some = draw.sample(IDS, draw.randint(1, 12))
+        requests = [
+            {}, {}, {}, {"candidates": some}, {"exclude": some}, {"candidates": some, "exclude": IDS[:3]},
+            {"candidates": "half"}, {"candidates": "half", "exclude": IDS[:3], "k": 2}, {"exclude": "half"},
+            {"pinned": {1: "i5", 2: "i6"}, "exclude": ["i6"]}, {"at_most": 1}, {"k": 1},
+            {"at_most": {"odd": 1}, "pinned": {0: "i8"}, "candidates": some},
+            {"request_id": str(draw.random())},
+        ]  # fmt: skip
+        if features:
+            table = [[1.0, draw.random(), draw.random(), 0.5] for _ in some]
+            requests.append({"candidates": some, "features": table})
+        waiting.append(shop.recommend(**draw.choice(requests), **each))
+        if draw.random() < 0.8:
+            slate = waiting.pop(draw.randrange(len(waiting)))
+            shop.feedback(slate, draw.choice([None, *range(len(slate.items))]))
+            reported.append(slate)
+    return reported
+
+
+def entry_of(shop):
     """The entry of this model in the store."""
     return next(entry for entry in shop.service.store.models() if entry.name == shop.name)
 
 
 def raw_events(shop):
     """The events as they are written."""
-    return [event for chunk in shop.service.store.events(stored(shop).id, 0) for event in chunk]
+    return [event for chunk in shop.service.store.events(entry_of(shop).id, 0) for event in chunk]
 
 
 def feedback_of(shop):
@@ -31,9 +69,9 @@ def feedback_of(shop):
     return [event for event in shop.events() if event["kind"] == "feedback"]
 
 
-def archived(shop, before, file, *, token_days=-10_000.0):
+def move_to_archive(shop, before, file, *, token_days=-10_000.0):
     """Move the events below `before` to a file, however young they are."""
-    archive(shop.service.store, stored(shop), before, file, token_days=token_days)
+    archive(shop.service.store, entry_of(shop), before, file, token_days=token_days)
 
 
 @contextmanager
@@ -41,50 +79,50 @@ def whole_log(shop, archives):
     """The log: the store, with these archives of its earlier events."""
     store = shop.service.store
     with opened_archives(archives) as files:
-        yield ArchivedLog(store, stored(shop), files) if files else store
+        yield ArchivedLog(store, entry_of(shop), files) if files else store
 
 
-def reproduced(shop, *archives):
-    """What `firstclick audit --slates` found, without the time it took."""
+def reproduce(shop, *archives):
+    """Return the result of `firstclick audit --slates`, without the time it took."""
     with whole_log(shop, archives) as log:
-        return audit_slates(log, stored(shop))._replace(seconds=0)
+        return audit_slates(log, entry_of(shop))._replace(seconds=0)
 
 
-def audited(shop, *archives):
-    """What `firstclick audit` found."""
+def audit_of_store(shop, *archives):
+    """Return the result of `firstclick audit`."""
     with whole_log(shop, archives) as log:
-        return audit_stored(shop.service.store, stored(shop), log=log)
+        return audit_stored(shop.service.store, entry_of(shop), log=log)
 
 
-def exported(shop, *archives):
+def export_of(shop, *archives):
     """The file that `firstclick export` writes."""
     with whole_log(shop, archives) as log:
-        return b"".join(export_model(log, stored(shop)))
+        return b"".join(export_model(log, entry_of(shop)))
 
 
-def forked(shop, name, *archives):
+def fork_of(shop, name, *archives):
     """A fork with the same policy, as `firstclick fork` makes it; it is not served yet."""
     with whole_log(shop, archives) as log:
-        fork(shop.service.store, log, stored(shop), name)
+        fork(shop.service.store, log, entry_of(shop), name)
     return shop.model(name)
 
 
-def replayed(shop, *, use_snapshots=False):
+def replay(shop, *, use_snapshots=False):
     """The digest of a replay of the stored log."""
-    return recover(shop.service.store, stored(shop), use_snapshots=use_snapshots).digest()
+    return recover(shop.service.store, entry_of(shop), use_snapshots=use_snapshots).digest()
 
 
 def check_recommends_as_replayed(shop, n):
     """The model recommends what one recommends that has just read the log."""
     model = shop.service.model(shop.name)
-    new = recover(shop.service.store, stored(shop), use_snapshots=False)
+    new = recover(shop.service.store, entry_of(shop), use_snapshots=False)
     for number in range(n):
         assert model.recommend(number).items == new.recommend(number).items, number
 
 
 def check_replays(shop, every):
     """A replay in one go, and one event by event through a snapshot of every so many, come to the same."""
-    store, entry, digest = shop.service.store, stored(shop), shop.digest()
+    store, entry, digest = shop.service.store, entry_of(shop), shop.digest()
     model = recover(store, entry._replace(head=1), use_snapshots=False)
     for head in range(2, entry.head + 1):
         catch_up(store, model, head)
@@ -92,7 +130,7 @@ def check_replays(shop, every):
             before = model.digest()
             model = Model.restored(entry.id, shop.name, model.snapshot()[1], model.created)
             assert model.digest() == before
-    assert model.digest() == replayed(shop) == audited(shop).digest == digest
+    assert model.digest() == replay(shop) == audit_of_store(shop).digest == digest
     assert shop.audit().equal
 
 
