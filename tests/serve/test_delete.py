@@ -1,53 +1,45 @@
-"""A model that is deleted: gone in every process, no trace in the store, nobody else disturbed."""
+"""A model that is deleted: gone in every process, no trace in the store, and no other model is disturbed."""
 
 import threading
-import time
 
 import pytest
 
 from firstclick.client import Client
-from firstclick.serve.config import Settings
-from firstclick.serve.http.server import Server as HttpServer
-from firstclick.serve.service import open_service
+from firstclick.errors import FirstclickError
 from firstclick.serve.store import open_store
-from firstclick.wire.errors import Refused, Unknown
-from tests.support import seam
-from tests.support.serving import ITEMS, a_site
+from tests.support.clock import Clock
+from tests.support.refusals import check_refused
+from tests.support.serving import ITEMS, a_server, a_site
+from tests.support.shop import K, items
 from tests.support.stores import log_of
 
 SHOP = "/v1/models/shop"
 
 
-def create(service, name, **more):
-    service.create(name, **({"policy": "cascade-lin-ts", "k": 3, "items": ITEMS, "seed": 1} | more))
+def create(shop, name="shop", n_items=13):
+    shop.service.create(name, policy="cascade-ts", k=min(K, n_items), items=items()[:n_items], seed=5)
+    return shop.model(name)
 
 
-def within_seconds(done, seconds=10.0):
-    until = time.monotonic() + seconds
-    while not done() and time.monotonic() < until:
-        time.sleep(0.02)
-    return done()
+def sweep(store):
+    while store.sweep():
+        pass
 
 
 def test_over_http_the_name_is_repeated_and_then_the_model_is_gone(tmp_path):
     with a_site(tmp_path) as site:
         token = site.recommend()["token"]
         for body in ({}, {"name": "shops"}, {"name": "Shop"}):
-            refused = site.ask("DELETE", SHOP, body)
-            assert refused.status_code == 422
-            assert site.ask("GET", SHOP).status_code == 200
-        assert refused.json()["error"]["field"] == "name"
-        assert "must be 'shop', the model of the path" in refused.json()["error"]["message"]
+            rejected = site.ask("DELETE", SHOP, body)
+            assert rejected.status_code == 422
+            assert rejected.json()["error"]["field"] == "name"
         assert site.ask("DELETE", SHOP).status_code in (415, 422)  # no body at all
         answer = site.ask("DELETE", SHOP, {"name": "shop"})
         assert (answer.status_code, answer.json()) == (200, {"name": "shop", "events": 1})
         for method, path, body in (
-            ("POST", "/recommend", {}),
-            ("POST", "/feedback", {"token": token, "click": 0}),
-            ("GET", "", None),
-            ("GET", "/view", None),
-            ("DELETE", "", {"name": "shop"}),
-        ):
+            ("POST", "/recommend", {}), ("POST", "/feedback", {"token": token, "click": 0}),
+            ("GET", "", None), ("GET", "/view", None), ("DELETE", "", {"name": "shop"}),
+        ):  # fmt: skip
             assert site.ask(method, SHOP + path, body).status_code == 404, path
         assert site.ask("GET", "/v1/models").json() == {"models": []}
         assert site.ask("GET", "/health/ready").status_code == 200
@@ -63,151 +55,138 @@ def test_a_later_model_of_the_same_name_is_another(tmp_path):
         late = site.recommend()
         site.service.delete("shop")
         # Fewer items than the dashboard has seen of the old one.
-        create(site.service, "shop", items=ITEMS[:2], k=2)
+        site.service.create("shop", policy="cascade-lin-ts", k=2, items=ITEMS[:2], seed=1)
         view = site.ask("GET", f"{SHOP}/view").json()
         assert (view["totals"]["slates"], view["feedback"]["accepted"], view["seq"]) == (0, 0, 1)
-        assert {one["id"] for one in view["estimates"]} == {"espresso", "tea"}
-        for token in (shown["token"], late["token"]):
-            refused = site.ask("POST", f"{SHOP}/feedback", {"token": token, "click": 0})
-            assert refused.status_code == 404
-            assert "it is another model's" in refused.json()["error"]["message"]
+        assert {item["id"] for item in view["estimates"]} == {"espresso", "tea"}
+        for slate in (shown, late):
+            rejected = site.ask("POST", f"{SHOP}/feedback", {"token": slate["token"], "click": 0})
+            assert (rejected.status_code, rejected.json()["error"]["field"]) == (404, "token")
         assert site.service.audit("shop").equal
 
 
-def test_only_an_admin_may(tmp_path):
-    with a_site(tmp_path) as site:
-        keys = {role: site.add_key(role) for role in ("read", "write", "admin")}
-        for role, code in (("read", 403), ("write", 403), ("admin", 200)):
-            site.headers = {"Authorization": f"Bearer {keys[role]}"}
-            assert site.ask("DELETE", SHOP, {"name": "shop"}).status_code == code
+def test_a_client_repeats_the_name_too(tmp_path):
+    with a_server(tmp_path) as server, Client(server.address, model="shop") as client:
+        check_refused(lambda: client.delete("other"), "name")
+        assert client.delete("shop") == 1
+        check_refused(lambda: client.delete("shop"), "model", "unknown")
 
 
-def test_the_client_deletes_once(tmp_path):
-    with open_service(str(tmp_path / "shop.db")) as service, HttpServer(service, Settings(port=0)) as server:
-        create(service, "shop")
-        with Client(server.address, model="shop") as client:
-            with pytest.raises(Refused, match="must be 'shop'"):
-                client.delete("other")
-            assert client.delete("shop") == 1
-            with pytest.raises(Unknown):
-                client.delete("shop")
-
-
-def test_events_in_the_queue_of_a_deleted_model_are_refused_and_those_of_others_written(
-    store_url, monkeypatch
+def test_waiting_feedback_for_a_deleted_model_is_rejected_and_for_others_written(
+    open_shop, store_url, monkeypatch
 ):
-    with open_service(store_url, poll_seconds=30) as service:
-        for name in ("shop", "bakery", "cafe"):
-            create(service, name)
-        tokens = {name: [service.recommend(name).token for _ in range(5)] for name in service.names()}
-        hold, append = threading.Event(), service.store.append
+    shop = open_shop(store_url, poll_seconds=30)
+    service = shop.service
+    bakery, _ = create(shop, "bakery"), create(shop, "cafe")
+    tokens = {name: [service.recommend(name).token for _ in range(5)] for name in service.names()}
+    hold, done, append = threading.Event(), threading.Semaphore(0), service.store.append
 
-        def held(*arguments):
-            hold.wait()
-            return append(*arguments)
+    def held(*batch):
+        hold.wait()
+        return append(*batch)
 
-        monkeypatch.setattr(service.store, "append", held)
-        told = {name: [] for name in tokens}
-        for number in range(5):
-            for name in tokens:
-                service.send_feedback(name, [(tokens[name][number], 0)], told[name].extend)
-        # Another process deletes two of them: this one has not heard of it.
-        for stored in service.store.models():
-            if stored.name in ("shop", "cafe"):
-                assert service.store.delete(stored.id)
-        hold.set()
-        assert within_seconds(lambda: sum(map(len, told.values())) == 15)
-        assert [outcome.status for outcome in told["bakery"]] == ["accepted"] * 5
-        for name in ("shop", "cafe"):
-            assert {type(outcome).status for outcome in told[name]} == {"unknown"}
-        assert service.audit("bakery").equal
-        assert seam.model(service, "bakery").seq == 6
-        with pytest.raises(Unknown, match="it may have been deleted"):
-            service.put_items("shop", ITEMS[:1])
+    monkeypatch.setattr(service.store, "append", held)
+    outcomes = {name: [] for name in tokens}
 
+    def receive(name, results):
+        outcomes[name] += results
+        done.release()
 
-def test_other_processes_drop_it_within_a_poll(postgresql_url):
-    with (
-        open_service(postgresql_url, poll_seconds=0.05) as one,
-        open_service(postgresql_url, poll_seconds=0.05) as other,
-    ):
-        create(one, "shop")
-        assert within_seconds(lambda: other.names() == ["shop"])
-        other.recommend("shop")
-        seam.model(other, "shop").snapshot()
-        old = other.model("shop")
-        assert one.delete("shop") == 1
-        assert within_seconds(lambda: other.names() == [])
-        with pytest.raises(Unknown):
-            other.recommend("shop")
-        # And takes up one that comes after it, though it has the name.
-        create(one, "shop", items=ITEMS[:2], k=2)
-        assert within_seconds(lambda: other.names() == ["shop"] and other.model("shop").id != old.id)
-        assert len(other.recommend("shop").items) == 2
-        # Deleted and made again between two looks.
-        one.delete("shop")
-        create(one, "shop", items=ITEMS[:1], k=1)
-        newest = one.model("shop").id
-        assert within_seconds(lambda: other.names() == ["shop"] and other.model("shop").id == newest)
-        # What one had in hand when it was deleted does not come back.
-        other.maintenance.snapshot(old)
-        assert within_seconds(lambda: not one.store.sweep())
-        assert other.store.snapshots(old.id) == []
-        assert log_of(one.store, old.id, 0, 99) == []
-        assert one.store.check() == []
+    for number in range(5):
+        for name in tokens:
+            service.send_feedback(
+                name, [(tokens[name][number], 0)], lambda results, name=name: receive(name, results)
+            )
+    # Another process deletes two of them, and this one has not followed yet.
+    for stored in service.store.models():
+        if stored.name in ("shop", "cafe"):
+            assert service.store.delete(stored.id)
+    hold.set()
+    assert all(done.acquire(timeout=10) for _ in range(15))
+    statuses = {name: {outcome.status for outcome in results} for name, results in outcomes.items()}
+    assert statuses == {"bakery": {"accepted"}, "shop": {"unknown"}, "cafe": {"unknown"}}
+    assert (bakery.audit().equal, bakery.seq) == (True, 6)
+    with pytest.raises(FirstclickError, match="it may have been deleted"):
+        shop.put_items(items()[:1])
 
 
-def test_a_model_that_cannot_be_served_can_be_deleted(tmp_path):
-    with open_service(str(tmp_path / "shop.db")) as service:
-        create(service, "shop")
-        with service.store._file.transaction() as connection:
-            connection.execute("UPDATE event SET payload = x'00' WHERE seq = 1")
-    with open_service(str(tmp_path / "shop.db")) as service:
-        assert list(service.models.broken) == ["shop"]
-        service.delete("shop")
-        assert not service.models.broken
+def test_other_processes_follow_a_deletion(open_shop, postgresql_url):
+    clock = Clock()
+    one, other = (open_shop(postgresql_url, clock=clock) for _ in range(2))
+    other.recommend()
+    other.snapshot()
+    old = other.service.model("shop")
+    assert one.delete() == 1
+    other.run_background()
+    assert other.service.names() == []
+    check_refused(other.recommend, "model", "unknown")
+    # They take up one that comes after it, though it has the name.
+    create(one, n_items=2)
+    other.run_background()
+    assert len(other.recommend().items) == 2
+    # Deleted and created again between two polls.
+    one.delete()
+    create(one, n_items=1)
+    other.run_background()
+    assert other.service.model("shop").id == one.service.model("shop").id
+    # A snapshot that was in work when the model was deleted does not come back.
+    other.service.maintenance.snapshot(old)
+    sweep(one.service.store)
+    assert other.service.store.snapshots(old.id) == []
+    assert log_of(one.service.store, old.id, 0, 99) == []
+    assert one.service.store.check() == []
 
 
-@pytest.mark.parametrize("kept_by", ["server", "store"])
-def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path, kept_by):
+def test_a_name_is_free_before_a_process_has_followed_its_deletion(open_shop, store_url):
+    shop = open_shop(store_url, clock=Clock())
+    old = shop.service.model("shop").id
+    assert shop.service.store.delete(old)
+    create(shop)
+    assert shop.service.model("shop").id > old
+
+
+def test_a_model_that_cannot_be_served_can_be_deleted(open_shop):
+    shop = open_shop()
+    with shop.service.store._file.transaction() as connection:
+        connection.execute("UPDATE event SET payload = x'00' WHERE seq = 1")
+    shop.close()
+    shop = open_shop(name="other")
+    assert [*shop.service.models.broken] == ["shop"]
+    shop.service.delete("shop")
+    assert not shop.service.models.broken
+
+
+@pytest.mark.parametrize("deleted_by", ["server", "store"])
+def test_no_byte_of_a_deleted_model_is_in_the_file(open_shop, tmp_path, deleted_by):
     path = tmp_path / "shop.db"
-    marks = {"shop": "of-a-person", "bakery": "of-the-bakery"}
-    with open_service(str(path), poll_seconds=0.05) as service:
-        for name, mark in marks.items():
-            items = [item._replace(name=f"{mark} {item.id}") for item in ITEMS]
-            create(service, name, items=items)
-            service.put_items(name, items[1:])
-            for _ in range(300):
-                service.feedback(name, service.recommend(name, request_id=f"{name}{_}").token, click=1)
-            seam.model(service, name).snapshot()
-        assert all(bytes_of(path).count(mark.encode()) > 1 for mark in marks.values())
-        if kept_by == "server":
-            service.delete("shop")
-            assert within_seconds(lambda: not service.store._database.rows("SELECT 1 FROM unfinished"))
-            assert bytes_of(path).count(b"of-a-person") == 0
-        service_seq = seam.model(service, "bakery").seq
-    if kept_by == "store":
+    named = [
+        [item._replace(name=f"{mark} {item.id}") for item in items()] for mark in ("of-a-person", "kept")
+    ]
+    shop = open_shop(path, items=named[0], clock=Clock())
+    shop.service.create("bakery", policy="cascade-ts", k=K, items=named[1], seed=5)
+    bakery = shop.model("bakery")
+    for model, put in ((shop, named[0]), (bakery, named[1])):
+        model.put_items(put[1:])
+        for number in range(60):
+            model.feedback(model.recommend(request_id=f"{number}"), click=1)
+        model.snapshot()
+    assert all(bytes_of(path).count(mark) > 1 for mark in (b"of-a-person", b"kept"))
+    seq = bakery.seq
+    if deleted_by == "server":
+        shop.delete()
+        for _ in range(3):
+            shop.run_background()
+    shop.close()
+    if deleted_by == "store":
         with open_store(str(path)) as store:
             assert store.delete(store.models()[0].id)
-            while store.sweep():
-                pass
-            assert bytes_of(path).count(b"of-a-person") == 0
-    with open_service(str(path)) as service:
-        assert service.names() == ["bakery"]
-        assert seam.model(service, "bakery").seq == service_seq
-        assert service.audit("bakery").equal
-    assert bytes_of(path).count(b"of-the-bakery") > 1
+            sweep(store)
+    assert bytes_of(path).count(b"of-a-person") == 0
+    bakery = open_shop(path, name="bakery")
+    assert (bakery.service.names(), bakery.seq, bakery.audit().equal) == (["bakery"], seq, True)
+    assert bytes_of(path).count(b"kept") > 1
 
 
 def bytes_of(path):
     """The file and what lies beside it."""
     return b"".join(part.read_bytes() for part in sorted(path.parent.glob(f"{path.name}*")))
-
-
-def test_a_model_made_after_a_delete_that_nobody_heard_of_is_the_new_one(store_url):
-    with open_service(store_url, poll_seconds=3600) as service:
-        create(service, "shop")
-        old = service.model("shop")
-        assert service.store.delete(old.id)
-        create(service, "shop")
-        assert service.model("shop").id > old.id

@@ -2,19 +2,18 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import firstclick
 from firstclick.serve.config import Settings
-from firstclick.serve.http.server import Server as HttpServer
-from firstclick.serve.service import open_service
-from tests.support import seam
-from tests.support.serving import ITEMS
+from firstclick.serve.http.server import Server
+from tests.support.programs import program
+from tests.support.shop import IDS
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long
@@ -61,37 +60,40 @@ def shell(tmp_path):
     return Shell(folder)
 
 
-def answer(service, slates):
+def answer(shop, slates):
     for _ in range(slates):
-        service.feedback("shop", service.recommend("shop").token, click=1)
+        shop.feedback(shop.recommend(), click=1)
 
 
-def create(service):
-    service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=1)
+def scores(shop):
+    return [shop.recommend(k=1, candidates=[id]).scores for id in IDS]
 
 
-def estimates(service):
-    return [service.recommend("shop", k=1, candidates=[item.id]).scores for item in ITEMS]
+@contextmanager
+def served(shop, script):
+    """Yield the script with the address of a server on this shop; it needs curl."""
+    program("curl")
+    assert "http://127.0.0.1:8000" in script
+    with Server(shop.service, Settings(port=0)) as server:
+        yield script.replace("http://127.0.0.1:8000", server.address)
 
 
 def digests(printed):
     return re.findall(r"SHA-256 ([0-9a-f]{64})", printed)
 
 
-def test_back_up_break_restore_go_on(shell):
+def test_back_up_break_restore_go_on(open_shop, shell):
+    (back_up,), (restore,) = commands("Backup"), commands("Restore")
     store = shell.folder / "shop.db"
-    (back_up,) = commands("Backup")
-    (restore,) = commands("Restore")
-    with open_service(str(store)) as service:
-        create(service)
-        answer(service, 20)
-        seam.model(service, "shop").snapshot()
-        late = service.recommend("shop").token
-        backed_up = shell.run(back_up)
-        assert backed_up.endswith("bytes, sound\n")
-        answer(service, 5)
-    copy = shell.folder / "shop-monday.db"
-    assert copy.stat().st_mode & 0o777 == 0o600
+    shop = open_shop(store)
+    answer(shop, 20)
+    shop.snapshot()
+    late = shop.recommend()
+    backed_up = shell.run(back_up)
+    assert backed_up.endswith("bytes, sound\n")
+    answer(shop, 5)
+    shop.close()
+    assert (shell.folder / "shop-monday.db").stat().st_mode & 0o777 == 0o600
     # A killed server leaves these too; its disk has damaged the store.
     content = bytearray(store.read_bytes())
     content[5000:20000] = b"\xff" * 15000
@@ -101,18 +103,18 @@ def test_back_up_break_restore_go_on(shell):
     assert restored.endswith("storage: sound\n")
     assert digests(restored) == digests(backed_up)
     assert store.stat().st_mode & 0o777 == 0o600
-    with open_service(str(store)) as service:
-        assert seam.model(service, "shop").seq == 21, "what came after the copy is gone, as the page says"
-        assert service.feedback("shop", late, click=0).status == "accepted"
-        assert service.audit("shop").equal
+    shop = open_shop(store)
+    assert shop.seq == 21, "what came after the copy is gone, as the page says"
+    assert shop.feedback(late, click=0).status == "accepted"
+    assert shop.audit().equal
 
 
-def test_upgrade(shell):
-    store = shell.folder / "shop.db"
-    with open_service(str(store)) as service:
-        create(service)
-        answer(service, 3)
+def test_upgrade(open_shop, shell):
     keep, install, audit = commands("Upgrade")
+    store = shell.folder / "shop.db"
+    shop = open_shop(store)
+    answer(shop, 3)
+    shop.close()
     shell.run(keep)
     assert (shell.folder / "before" / "shop.db").read_bytes() == store.read_bytes()
     assert "firstclick serve --store shop.db" in install
@@ -121,43 +123,34 @@ def test_upgrade(shell):
     assert "DIFFERS" not in printed
 
 
-def test_delete_on_a_running_server_and_without_one(shell):
+def test_delete_on_a_running_server_and_without_one(open_shop, shell):
     over_http, without = commands("Delete a model")
     store = shell.folder / "shop.db"
-    with open_service(str(store), poll_seconds=0.05) as service:
-        with HttpServer(service, Settings(port=0)) as server:
-            create(service)
-            answer(service, 3)
-            assert "http://127.0.0.1:8000" in over_http
-            if shutil.which("curl"):
-                told = shell.run(over_http.replace("http://127.0.0.1:8000", server.address))
-                assert told == '{"name":"shop","events":4}'
-            else:
-                service.delete("shop")
-            assert service.names() == []
-        create(service)
-        answer(service, 150)
+    shop = open_shop(store)
+    answer(shop, 3)
+    with served(shop, over_http) as script:
+        assert shell.run(script) == '{"name":"shop","events":4}'
+    shop.close()
+    shop = open_shop(store)
+    answer(shop, 150)
+    shop.close()
     before = store.stat().st_size
     shell.run(without)
     assert store.stat().st_size < before
-    assert b"Espresso" not in store.read_bytes()
-    with open_service(str(store)) as service:
-        assert service.names() == []
+    assert "Grüße".encode() not in store.read_bytes()
+    assert open_shop(store, name="other").service.names() == ["other"]
 
 
-def test_a_model_is_exported_imported_archived_and_forked(shell):
-    store = shell.folder / "shop.db"
-    (move,) = commands("Export and import one model")
-    (put_away,) = commands("Archive a long log")
+def test_a_model_is_exported_imported_archived_and_forked(open_shop, shell):
+    (move,), (put_away,) = commands("Export and import one model"), commands("Archive a long log")
     (fork,) = commands("Change the policy: fork")
-    with open_service(str(store)) as service:
-        create(service)
-        answer(service, 210)
-        digest = service.audit("shop").digest
-        shell.run(move)
-    with open_service(str(shell.folder / "other.db")) as service:
-        assert seam.model(service, "copy").seq == 211
-        assert service.audit("copy").digest == digest
+    shop = open_shop(shell.folder / "shop.db")
+    answer(shop, 210)
+    digest = shop.digest()
+    shell.run(move)
+    shop.close()
+    copy = open_shop(shell.folder / "other.db", name="copy")
+    assert (copy.seq, copy.digest()) == (211, digest)
     forked = shell.run(fork)
     assert "shop2: 210 slates drawn again equal, 0 differ, 210 of them of shop (cascade-ts)" in forked
     assert forked.endswith("storage: sound\n")
@@ -171,26 +164,21 @@ def test_a_model_is_exported_imported_archived_and_forked(shell):
     assert digests(audited)[-1] == digest
 
 
-def test_roll_back_on_a_running_server(shell):
-    if not shutil.which("curl"):
-        pytest.skip("the page's command needs curl")
+def test_roll_back_on_a_running_server(open_shop, shell):
     (script,) = commands("Roll back")
-    with (
-        open_service(str(shell.folder / "shop.db")) as service,
-        HttpServer(service, Settings(port=0)) as server,
-    ):
-        create(service)
-        new = estimates(service)
-        answer(service, 4)
-        learned = estimates(service)
-        assert learned != new
-        assert shell.run(script.replace("http://127.0.0.1:8000", server.address)) == '{"seq":6}'
-        assert estimates(service) == new
-        service.roll_back("shop", 5)
-        assert estimates(service) == learned, "forward again, as the page says"
+    shop = open_shop(shell.folder / "shop.db")
+    new = scores(shop)
+    answer(shop, 4)
+    learned = scores(shop)
+    assert learned != new
+    with served(shop, script) as command:
+        assert shell.run(command) == '{"seq":6}'
+    assert scores(shop) == new
+    shop.roll_back(5)
+    assert scores(shop) == learned, "forward again, as the page says"
 
 
-def test_postgresql_is_dumped_restored_and_audited(shell, postgresql):
+def test_postgresql_is_dumped_restored_and_audited(open_shop, shell, postgresql):
     (script,) = commands("PostgreSQL: back up and restore")
     pgserver = pytest.importorskip("pgserver")
     programs = Path(pgserver.__file__).parent / "pginstall" / "bin"
@@ -198,14 +186,13 @@ def test_postgresql_is_dumped_restored_and_audited(shell, postgresql):
     for name in ("STORE", "COPY"):
         postgresql.run(f"CREATE DATABASE operating_{name.lower()}")
         urls[name] = postgresql.address_of(f"operating_{name.lower()}")
-    with open_service(urls["STORE"]) as service:
-        create(service)
-        answer(service, 20)
-        seam.model(service, "shop").snapshot()
-        token = service.recommend("shop").token
-        path = f"{programs}{os.pathsep}{shell.environment['PATH']}"
-        printed = shell.run(script, PATH=path, **urls)
+    shop = open_shop(urls["STORE"])
+    answer(shop, 20)
+    shop.snapshot()
+    slate = shop.recommend()
+    path = f"{programs}{os.pathsep}{shell.environment['PATH']}"
+    printed = shell.run(script, PATH=path, **urls)
     assert "shop: equal (1 snapshot), 21 events" in printed
-    with open_service(urls["COPY"]) as service:
-        assert service.feedback("shop", token, click=0).status == "accepted"
-        assert service.store.create("another", []).id > 1, "numbers of models go on"
+    copy = open_shop(urls["COPY"])
+    assert copy.feedback(slate, click=0).status == "accepted"
+    assert copy.service.store.create("another", []).id > 1, "numbers of models go on"

@@ -1,30 +1,24 @@
-"""A log of others' slates as a head start of a model: an event of its log like others."""
+"""A warm start from a log, a fitted click model or counts: an event of the model's log like others."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
 
-from firstclick import Catalog, Ranker
-from firstclick.catalog.item import Item
+from firstclick import Catalog, FirstclickError, InvalidInput, Ranker
+from firstclick.click_models.click_fit import ClickFit
 from firstclick.client import Client
-from firstclick.errors import InvalidInput
-from firstclick.online.log_file import mark_of
+from firstclick.serve import Item
 from firstclick.serve.config import Settings
-from firstclick.serve.http.server import Server
-from firstclick.serve.log import slate_pack
-from firstclick.serve.model.model import Model
-from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
-from firstclick.streams import stream
-from firstclick.wire.errors import Malformed, TooLarge
-from tests.support import seam
-from tests.support.serving import a_service
+from tests.support.logs import append_unchecked
+from tests.support.refusals import check_refused
+from tests.support.seam import model as model_of
+from tests.support.serving import a_server
+from tests.support.shop import FEATURES, IDS, K
 
-IDS = [f"i{row}" for row in range(9)]
-FEATURES = stream(3, "features").random((9, 3)) * [90.0, 1.0, 7.0]
-K = 3
-# Several clicks, looks that were told, a slate that is too long, and items that the model never had.
+# Several clicks, positions that were examined, a slate that is too long, and items that the model never had.
 LOG = [
     *({"items": IDS[step % 5 : step % 5 + 3], "click": (None, 0, 1, 2)[step % 4]} for step in range(40)),
     {"items": IDS[:3], "clicks": [2, 0]},
@@ -34,193 +28,182 @@ LOG = [
     {"items": ["unknown"], "click": 0},
     {"items": IDS[:2], "click": 1, "features": (FEATURES[:2] * 0.5).tolist()},
 ]
+# i4 is unknown to the fit, and "gone" to the model.
+FIT = ClickFit(
+    model="pbm", items=("i5", "gone", "i0", "i1", "i2", "i6"), segments=("",), shares=np.ones(1),
+    attraction=np.array([[0.4, 0.9, 0.1, 0.25, 0.05, 0.3]]), satisfaction=np.empty((0, 0)),
+    chances=np.array([1.0, 0.5]), looks=np.array([[30.5, 50.0, 80.25, 10.0, 7.0, 0.0]]), k=2, slates=150.0,
+)  # fmt: skip
+LOOKS_OF_FIT = {"i5": 30.5, "i0": 80.25, "i1": 10.0, "i2": 7.0}
 
 
-def new_model(service, name="m", policy="cascade-mixed"):
-    items = [Item(item, features=row) for item, row in zip(IDS, FEATURES, strict=True)]
-    return service.create(name, policy=policy, k=K, items=items, seed=5)
-
-
-def play(service, steps, name="m"):
+def play(shop, steps):
     for step in range(steps):
-        slate = service.recommend(name, request_id=f"{name} {seam.model(service, name).seq} {step}")
-        service.feedback(name, slate, click=(None, 0, 2)[step % 3])
+        slate = shop.recommend(request_id=f"{shop.seq} {step}")
+        shop.feedback(slate, click=(None, 0, 2)[step % 3])
 
 
+def looks_of_log(id):
+    """How often this item was examined in LOG, by a cascade."""
+    looks = 0
+    for line in LOG:
+        items, clicks = line["items"][:K], line.get("clicks", [line.get("click")])
+        end = items.index("unknown") - 1 if "unknown" in items else K - 1
+        last = line["examined"] - 1 if "examined" in line else end if None in clicks else min(*clicks, end)
+        looks += id in items[: last + 1]
+    return looks
+
+
+@pytest.mark.parametrize("log", [LOG, FIT], ids=["log", "fit"])
 @pytest.mark.parametrize(
     ("policy", "weight"), [("cascade-mixed", None), ("cascade-mixed", 0.25), ("cascade-ts", 0.5)]
 )
-def test_a_model_and_a_ranker_learn_the_same_from_a_log(tmp_path, policy, weight):
-    with open_service(str(tmp_path / "shop.db")) as service:
-        model = new_model(service, policy=policy)
-        ranker = Ranker(Catalog(IDS, FEATURES), k=K, policy=policy, seed=5)
-        ranker._key = model._key
-        for log in (LOG, LOG[:3]):
-            seq, used = service.warm_start("m", iter(log), weight=weight)
-            assert (seq, used) == (model.seq, ranker.warm_start(log, weight=weight))
-        for name, mine in model.engine.state._asdict().items():
-            np.testing.assert_array_equal(mine, getattr(ranker.state, name), err_msg=name)
-        assert service.audit("m").equal
-        assert model.click_stats.slates == 0, "nobody has seen these slates here"
+def test_a_model_and_a_ranker_learn_the_same_from_a_log(open_shop, log, policy, weight):
+    shop = open_shop(policy=policy, features=FEATURES)
+    ranker = Ranker(Catalog(IDS, FEATURES), k=K, policy=policy, seed=5)
+    ranker._key = shop.service.model("shop")._key
+    for part in [LOG, LOG[:3]] if log is LOG else [FIT]:
+        seq, used = shop.warm_start(part if log is FIT else iter(part), weight=weight)
+        assert (seq, used) == (shop.seq, ranker.warm_start(part, weight=weight))
+    for name, array in shop.state().items():
+        np.testing.assert_array_equal(array, getattr(ranker.state, name), err_msg=name)
+    assert shop.audit().equal
+    assert shop.describe()["slates"] == 0, "these slates were shown by another system"
 
 
-def test_a_head_start_survives_restart_snapshot_import_rollback_and_fork(tmp_path):
-    with open_service(str(tmp_path / "shop.db")) as service:
-        model = new_model(service)
-        play(service, 4)
-        before = model.seq
-        seq, _ = service.warm_start("m", LOG)
-        play(service, 30)
-        digest = model.digest()
-        page = model.snapshot()[1]
-        again = Model.restored(model.id, "m", page, model.created)
-        assert again.digest() == digest
-        assert again.warm_starts == [""]
-        (tmp_path / "m.firstclick").write_bytes(b"".join(service.export("m")))
-        with (
-            open_service(str(tmp_path / "other.db")) as other,
-            (tmp_path / "m.firstclick").open("rb") as file,
-        ):
-            assert other.import_model("m", file).digest() == digest
-        for policy in ("cascade-mixed", "cascade-ts"):
-            fork = service.fork("m", policy, f"of-{policy}")
-            assert fork.engine.state.examined.sum() > 30
-        assert fork.engine.state.examined[1] == 1 + sum(
-            "i1" in one["items"][:K] and one["items"].index("i1") <= _last_look(one) for one in LOG
-        ) + (model.engine.state.live_examined[1] - 1)
-        known = model.engine.state.logged_examined.copy()
-        assert known.any()
-        service.roll_back("m", before)
-        assert not model.engine.state.logged_examined.any()
-        service.roll_back("m", seq)
-        assert model.engine.state.logged_examined.tolist() == known.tolist()
-        digest = model.digest()
-    with open_service(str(tmp_path / "shop.db")) as service:
-        assert seam.model(service, "m").digest() == digest
-        assert service.audit("m").equal
+@pytest.mark.parametrize("log", [LOG, FIT], ids=["log", "fit"])
+def test_a_warm_start_survives_restart_import_rollback_and_fork(open_shop, tmp_path, log):
+    shop = open_shop(policy="cascade-mixed")
+    play(shop, 4)
+    before = shop.seq
+    seq, _ = shop.warm_start(log)
+    play(shop, 20)
+    known = shop.state()["logged_examined"]
+    # The slate with features of its own is learned, and not counted by item.
+    n_looks = sum(LOOKS_OF_FIT.values()) if log is FIT else sum(map(looks_of_log, IDS)) - 2
+    assert known.sum() == n_looks
+    digest = shop.digest()
+    shop.service.import_model("copy", b"".join(shop.export()))
+    assert shop.model("copy").digest() == digest
+    fork, live = shop.fork("cascade-ts", "counting"), shop.state()["live_examined"]
+    examined = fork.state()["examined"]
+    for row, id in enumerate(IDS[:3]):
+        # A policy that counts gets whole numbers.
+        assert examined[row] == (looks_of_log(id) if log is LOG else LOOKS_OF_FIT[id] // 1) + live[row]
+    shop.roll_back(before)
+    assert not shop.state()["logged_examined"].any()
+    shop.roll_back(seq)
+    assert shop.state()["logged_examined"].tolist() == known.tolist()
+    digest = shop.digest()
+    for _ in range(2):
+        shop.restart()
+        assert shop.digest() == digest
+        assert shop.audit().equal
+        shop.snapshot()
 
 
-def _last_look(line):
-    """The last position that a cascade takes for examined."""
-    if "examined" in line:
-        return int(line["examined"]) - 1
-    clicks = line.get("clicks", [line.get("click")])
-    items = line["items"]
-    end = items.index("unknown") - 1 if "unknown" in items else K - 1
-    return end if clicks == [None] else min(min(clicks), end)
+def test_a_log_that_is_too_large_is_rejected_whole(open_shop, monkeypatch):
+    shop = open_shop(policy="cascade-mixed")
+    digest = shop.digest()
+    check_refused(lambda: shop.warm_start([*LOG[:4], {"items": ["i1", "i1"], "click": 0}]), "log")
+    monkeypatch.setattr("firstclick.serve.log.slate_pack.MOST_BYTES", 100)
+    with pytest.raises(FirstclickError, match="the first 3 fit"):
+        shop.warm_start(LOG)
+    assert shop.digest() == digest
 
 
-def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path, monkeypatch):
-    with open_service(str(tmp_path / "shop.db")) as service:
-        model = new_model(service)
-        digest = model.digest()
-        bad = [
-            (
-                [*LOG[:2], {"items": ["i1"]}],
-                None,
-                "log line 3: a slate needs items, and click or clicks",
-            ),
-            (
-                [*LOG[:4], {"items": ["i1", "i1"], "click": 0}],
-                None,
-                "log line 5: items must be distinct",
-            ),
-            ([{"items": ["unknown"], "click": 0}], None, "log must have slates with items of the model"),
-            ([], None, "log must have slates"),
-            (LOG, 0, "weight must be a number above 0 and at most 1, got 0"),
-            (map(json.loads, ["{}", "{"]), None, "log line 1"),
-        ]
-        for log, weight, sentence in bad:
-            with pytest.raises(Malformed, match=sentence):
-                service.warm_start("m", log, weight=weight)
-        monkeypatch.setattr(slate_pack, "MOST_BYTES", 100)
-        with pytest.raises(TooLarge, match="the first 3 fit: give the log in several parts"):
-            service.warm_start("m", LOG)
-        assert model.digest() == digest
+def test_the_event_has_how_much_was_learned(open_shop):
+    shop = open_shop(features=False)
+    shop.warm_start(LOG, weight=0.5)
+    shop.warm_start(counts={"i5": (30.5, 12.25), "i0": (4.0, 0.0)}, weight=0.5)
+    slates, counts = shop.events(1)
+    assert [event["kind"] for event in (slates, counts)] == ["warm-start"] * 2
+    assert (slates["slates"], slates["weight"], counts["items"], counts["weight"]) == (45, 0.5, 2, 0.5)
+    # Damaged, or of more items than there are: nothing is learned, and nothing breaks.
+    state = shop.state()
+    for table in (struct.pack("<Idd", 0, 5.0, 1.0)[:-1], struct.pack("<Idd", 99, 5.0, 1.0)):
+        append_unchecked(shop, "WarmStart", 1.0, 0, b"", b"", "", table)
+    assert all((array == state[name]).all() for name, array in shop.state().items())
 
 
-def test_the_log_tells_of_it_in_words(tmp_path):
-    from firstclick.serve.log.events import Event, Kind, Words, as_json, packed
-    from firstclick.serve.model.head_start import warm_start_body
-
-    with open_service(str(tmp_path / "shop.db")) as service:
-        model = new_model(service)
-        body = warm_start_body(model.engine, LOG, 0.5, lock=model.lock)
-    told = as_json(Event(7, Kind.WARM_START, b"12", packed(body), 3.0), Words(IDS))
-    assert told == {
-        "seq": 7, "kind": "warm-start", "received": 3.0, "nonce": "3132", "slates": 45, "weight": 0.5,
-    }  # fmt: skip
+# `serve --warm-start FILE`
 
 
-def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path):
-    (tmp_path / "items.csv").write_text(
-        "id,price\n" + "".join(f"{item},{row}\n" for row, item in enumerate(IDS))
+@pytest.fixture
+def settings(tmp_path):
+    """Settings of a server that is started on this file."""
+    rows = "".join(f"{id},{row}\n" for row, id in enumerate(IDS))
+    (tmp_path / "items.csv").write_text(f"id,price\n{rows}", encoding="utf-8")
+    return lambda file, store="shop.db": Settings(
+        catalog=tmp_path / "items.csv", store=str(tmp_path / store), name="m", k=K, warm_start=file
     )
-    file = tmp_path / "log.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in LOG[:40]) + "\n")
-    settings = Settings(
-        catalog=tmp_path / "items.csv", store=str(tmp_path / "shop.db"), name="m", k=K, warm_start=file
-    )
-    seen = []
 
-    def digest_of(notes):
-        service, _, told = open_for(settings, lambda done, total: seen.append((done, total)))
+
+def test_a_file_is_learned_at_the_first_start_and_never_again(tmp_path, settings):
+    file, seen = tmp_path / "log.jsonl", []
+    # The ids of a file are texts.
+    lines = [json.dumps(line | {"items": [str(id) for id in line["items"]]}) for line in LOG[:40]]
+    file.write_text("\n".join(lines) + "\n\n")
+
+    def start(note):
+        service, _, notes = open_for(settings(file), lambda done, total: seen.append((done, total)))
         with service:
-            model = service.model("m")
-            assert any(notes in note for note in told) or not notes, told
-            return int(model.engine.state.log[0]), model.warm_starts.copy()
+            assert not note or any(note in each for each in notes)
+            model = model_of(service, "m")
+            return model.state()["log"][0], [event["kind"] for event in model.events()]
 
-    looks, marks = digest_of(f"model 'm' has learned from 40 slates of {file}")
+    looks, kinds = start(f"model 'm' has learned from 40 slates of {file}")
     assert looks > 60
-    assert marks == [mark_of(file)]
+    assert kinds.count("warm-start") == 1
     assert seen[-1] == (file.stat().st_size, file.stat().st_size)
-    assert digest_of("") == (looks, marks)
+    assert start("") == (looks, kinds)
     with file.open("a") as more:
-        more.write(json.dumps(LOG[0]) + "\n")
-    assert digest_of("has learned from another log") == (looks, marks)
+        more.write(lines[0] + "\n")
+    assert start("has learned from another log") == (looks, kinds)
 
 
-def test_a_file_with_a_bad_line_stops_the_start(tmp_path):
-    (tmp_path / "items.csv").write_text(
-        "id,price\n" + "".join(f"{item},{row}\n" for row, item in enumerate(IDS))
-    )
-    file = tmp_path / "log.jsonl"
-    file.write_text(json.dumps(LOG[0]) + '\n\n{"items": [}\n')
-    settings = Settings(
-        catalog=tmp_path / "items.csv", store=str(tmp_path / "shop.db"), name="m", k=K, warm_start=file
-    )
-    with pytest.raises(InvalidInput, match="log line 3 cannot be read"):
-        open_for(settings)
-    file.unlink()
-    with pytest.raises(InvalidInput, match="no such file"):
-        open_for(settings)
+def test_a_fit_is_learned_at_the_first_start_and_never_again(tmp_path, settings):
+    file = tmp_path / "fit.npz"
+    FIT.save(file)
+    note = f"model 'm' has learned from 4 items of the click model {file}"
+    for is_first in (True, False):
+        service, _, notes = open_for(settings(file))
+        with service:
+            assert (note in notes) == is_first
+            assert model_of(service, "m").state()["logged_examined"].sum() == sum(LOOKS_OF_FIT.values())
 
 
-def test_a_log_over_http_and_by_the_client(tmp_path):
-    with (
-        a_service(tmp_path) as service,
-        Server(service, Settings(port=0)) as server,
-        Client(server.address, model="shop") as client,
-    ):
-        model = service.model("shop")
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("log.jsonl", b'{"items": ["i1"], "click": 0}\n\n{"items": [}\n', "line 3"),
+        ("fit.npz", b"PK\x03\x04 cut off", "damaged"), ("log.jsonl", None, "no such file"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_stops_the_start(tmp_path, settings, name, content, word):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=word):
+        open_for(settings(tmp_path / name))
+
+
+# Over HTTP
+
+
+def test_a_log_and_counts_over_http(tmp_path):
+    """A long log is sent in parts."""
+    with a_server(tmp_path) as server, Client(server.address, model="shop") as client:
         slates = [{"items": ["tea", "cake"], "click": step % 2} for step in range(30_000)]
         assert client.warm_start([*slates, {"items": ["unknown"], "click": None}], weight=0.5) == 30_000
-        held = dict(
-            zip(["tea", "cake", "espresso"], model.engine.estimates(np.array([1, 3, 0]))[0], strict=True)
-        )
-        assert held["cake"] > 0.9
-        assert held["tea"] == pytest.approx(0.5, abs=0.05)
-        seq = model.seq
-        for bad, weight, sentence in (
-            (
-                [{"items": ["tea"], "click": 0}, {"items": ["tea"]}],
-                None,
-                "log line 2: a slate needs items",
-            ),
-            ([{"items": ["tea"], "click": 3}], None, "log line 1: "),
-            ([{"items": ["tea"], "clicked": 0}], None, "clicked"),
-            ([{"items": ["tea"], "click": 0}], 2, "weight must be a number, at most 1"),
-        ):
-            with pytest.raises(Malformed, match=sentence):
-                client.warm_start(bad, weight=weight)
-        assert model.seq == seq
+        assert client.recommend(candidates=["tea", "cake"]).items == ["cake", "tea"]
+        seq = client.describe()["seq"]
+        check_refused(lambda: client.warm_start([{"items": ["tea"], "clicked": 0}]), "slates")
+        check_refused(lambda: client.warm_start(counts={"tea": (4.0, 1.0)}), "counts")
+        assert client.describe()["seq"] == seq
+        with Client(server.address, model="m") as other:
+            other.create(policy="cascade-mixed", k=K, items=[Item(id) for id in IDS])
+            counts = {"i0": (400.0, 100.5), "i5": (300.0, 240.0), "unknown": (5.0, 1.0)}
+            assert other.warm_start(counts=counts) == 2
+            slate = other.recommend(candidates=["i0", "i5"])
+            assert slate.items == ["i5", "i0"]
+            assert slate.scores == pytest.approx([0.8, 0.25], abs=0.05)
