@@ -5,9 +5,6 @@ That calls do what they do at every other door is checked in `tests/doors`.
 
 import asyncio
 import json
-import socket
-import threading
-from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -167,81 +164,52 @@ def test_a_list_and_a_trial(kind, tmp_path):
         assert shop.remove_baseline() == 14
 
 
-class CuttingProxy:
-    """Hands requests on to a server, and cuts the connection in place of the next `n_to_cut` answers."""
+class Losing:
+    """A transport that loses the next `n_to_lose` answers of a server."""
 
-    def __init__(self, server):
-        self._server = httpx.URL(server)
-        self.n_to_cut = self.n_connections = self.n_requests = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
+    n_to_lose = n_requests = 0
 
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self.n_connections += 1
-            self._threads.append(threading.Thread(target=self._relay, args=(client,)))
-            self._threads[-1].start()
-
-    def _relay(self, client):
-        with client, socket.create_connection((self._server.host, self._server.port or 80)) as server:
-            while request := whole_message(client):
-                self.n_requests += 1
-                server.sendall(request)
-                answer = whole_message(server)
-                if self.n_to_cut:
-                    self.n_to_cut -= 1
-                    return
-                client.sendall(answer)
-
-    def close(self):
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for thread in self._threads:
-            thread.join()
+    def note(self, answer):
+        self.n_requests += 1
+        if self.n_to_lose:
+            self.n_to_lose -= 1
+            raise httpx.ReadError("cut")
+        return answer
 
 
-def whole_message(source):
-    """A request or an answer with its body; nothing when the other side has closed."""
-    received = b""
-    while True:
-        head, end, body = received.partition(b"\r\n\r\n")
-        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-        if end and len(body) >= (int(lengths[0].split(b":")[1]) if lengths else 0):
-            return received
-        more = source.recv(1 << 16)
-        if not more:
-            return b""
-        received += more
+class LosingTransport(Losing, httpx.HTTPTransport):
+    def handle_request(self, request):
+        return self.note(super().handle_request(request))
 
 
-@contextmanager
-def proxied(folder):
-    with a_server(folder) as server:
-        proxy = CuttingProxy(server.address)
-        try:
-            yield proxy
-        finally:
-            proxy.close()
+class AsyncLosingTransport(Losing, httpx.AsyncHTTPTransport):
+    async def handle_async_request(self, request):
+        return self.note(await super().handle_async_request(request))
 
 
-def test_feedback_whose_answer_was_lost_counts_once_on_one_connection(kind, tmp_path):
-    with proxied(tmp_path) as proxy, connected(kind, proxy.address, waits=Waits()) as shop:
+def test_feedback_whose_answer_was_lost_counts_once(kind, tmp_path):
+    transport = LosingTransport() if kind is Client else AsyncLosingTransport()
+    with (
+        a_server(tmp_path) as server,
+        connected(kind, server.address, waits=Waits(), transport=transport) as shop,
+    ):
+        slate = shop.recommend()
+        transport.n_to_lose = 2
+        # The first two attempts were taken, and nobody received the answer.
+        assert shop.feedback(slate, click=0) == Receipt("duplicate", 2)
+        assert transport.n_requests == 4
+        description = shop.describe()
+        assert [description[fact] for fact in ("slates", "clicks", "seq")] == [1, 1, 2]
+
+
+def test_one_connection_serves_many_calls(kind, tmp_path):
+    with a_server(tmp_path) as server, connected(kind, server.address) as shop:
+        connections = []
         for _ in range(4):
             shop.feedback(shop.recommend(), click=None)
-        assert (proxy.n_connections, proxy.n_requests) == (1, 8)
-        slate = shop.recommend()
-        proxy.n_to_cut = 2
-        # The first two attempts were taken, and nobody received the answer.
-        assert shop.feedback(slate, click=0) == Receipt("duplicate", 6)
-        assert proxy.n_requests == 12
-        description = shop.describe()
-        assert [description[fact] for fact in ("slates", "clicks", "seq")] == [5, 1, 6]
+            connections.append({*server._uvicorn.server_state.connections})
+        assert len(connections[0]) == 1
+        assert connections == connections[:1] * 4
 
 
 # The rules of trying again

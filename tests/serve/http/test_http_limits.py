@@ -33,16 +33,19 @@ def test_a_body_is_read_up_to_its_limit(site):
         assert site.raw("POST", BULK, WITHDRAW.ljust(size)).code == code
 
 
-def test_a_batch_has_a_limit_of_its_own(open_site):
+def test_a_batch_has_limits_of_its_own(open_site):
     site = open_site()
     path = f"{FEEDBACK}:batch"
     exchange = site.raw("POST", path, *[b"x" * 600] * 10, content_length="64000001")
     assert (exchange.code, exchange.n_read) == (413, 0)
     # As many of the longest tokens as a batch may have.
-    entry = {"token": "A" * 8192, "clicks": list(range(255)), "examined": 255}
-    answer = site.ask("POST", path, {"feedback": [entry] * 1000})
+    entries = [{"token": "A" * 8192, "clicks": list(range(255)), "examined": 255}] * 1000
+    answer = site.ask("POST", path, {"feedback": entries})
     assert answer.status_code == 200
     assert [result["status"] for result in answer.json()["results"]] == ["unknown"] * 1000
+    refused = site.ask("POST", path, {"feedback": [*entries, {"token": "A", "click": 0}]})
+    assert refused.status_code == 413
+    assert "1000 entries, got 1001" in refused.json()["error"]["message"]
 
 
 FORMS = [

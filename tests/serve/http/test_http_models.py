@@ -1,6 +1,5 @@
 """Items and models over HTTP, and what Prometheus and a load balancer get."""
 
-import json
 from urllib.parse import quote
 
 import pytest
@@ -189,12 +188,6 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypat
     answer = site.ask("GET", "/health/ready")
     assert answer.status_code == 503
     assert "behind its log" in answer.json()["error"]["message"]
-
-
-def test_the_empty_endpoint_takes_an_empty_object(site):
-    assert site.ask("POST", "/v1/empty", {}).json() == {}
-    assert site.ask("POST", "/v1/empty", {"a": 1}).status_code == 422
-    assert json.loads(site.post_bytes("/v1/empty", b"[]").content)["error"]["status"] == "malformed"
 
 
 def test_a_model_of_another_version_is_not_served_and_the_others_are(open_site, tmp_path, monkeypatch):

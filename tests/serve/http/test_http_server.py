@@ -65,16 +65,6 @@ def test_a_request_that_does_not_arrive_is_cut_off(server):
         assert all(is_cut_off(connection) for connection in connections)
 
 
-def test_dripping_does_not_keep_a_connection(server):
-    with connected(server) as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        connection.sendall(HEAD)
-        started = time.monotonic()
-        while time.monotonic() - started < AT_LAST:
-            connection.sendall(b"x-drip: 1\r\n")
-            time.sleep(0.02)
-        pytest.fail("the connection was kept")
-
-
 def test_a_client_that_comes_in_pieces_in_time_is_answered(server):
     with connected(server) as connection:
         for piece in (HEAD[:10], HEAD[10:], b"content-length: 2\r\n", b"\r\n{", b"}"):

@@ -36,20 +36,6 @@ def test_pieces_put_together_are_the_body(body, size, indent):
     assert whole == body
 
 
-@pytest.mark.parametrize(
-    ("size", "entries"),
-    [
-        (1, ['"x\\\\"', '"\\"],[\\""', '{"a": [1, 2]}', "3"]),
-        (1, ["10", "2", "333", "4"]),
-        (3, ["10,2", "333", "4"]),
-        (5, ["10,2,333", "4"]),
-    ],
-)
-def test_a_list_is_cut_at_the_first_comma_that_is_far_enough(size, entries):
-    _, pieces = cut(f'{{"a":[{",".join(entries)}]}}'.encode(), size)
-    assert [content.decode()[1:-1] for _, content in pieces] == entries
-
-
 def items(n):
     return [{"id": f"i{row}", "name": 'a, "b" ]}', "features": [row / 8, 2]} for row in range(n)]
 

@@ -70,21 +70,6 @@ def test_hundreds_of_dripping_clients_are_cut_off(stage):
     assert not stage.judge(ledger).complaints
 
 
-def test_idle_connections_do_not_stop_others(stage):
-    ledger = Ledger()
-    pid = stage.start()
-    stage.wait_until(200)
-    with ExitStack() as opened:
-        idle = connected(stage, 500, opened)
-        served(stage, ledger)
-        # They are connections still: each may ask.
-        idle[-1].sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
-        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
-    stage.audit(ledger)
-    assert stage.stop(pid) == 0
-    assert not stage.judge(ledger).complaints
-
-
 # So little that a few clients are too many: requests at once, or events that wait.
 @pytest.mark.parametrize(
     "most", [{"max_requests": 6}, {"max_queue": 4, "max_batch": 2}], ids=["requests", "events"]
