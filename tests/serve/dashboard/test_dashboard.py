@@ -376,23 +376,6 @@ def test_the_example_page_shows_the_first_model_unless_another_is_named(service,
 
 
 @pytest.mark.long
-def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(service, visitor):
-    page = visitor.page
-    with serve(service) as server:
-        page.goto(f"{server.address}/ui/example.html#shop")
-        expect(page.locator("#slots button")).to_have_count(3)
-    mark_slate(page)
-    page.locator("#slots button").nth(1).click()
-    page.locator("#slots button").nth(2).click()
-    expect(page.locator("#said")).to_contain_text("sent again")
-    with serve(service, port=port_of(server)):
-        has_next_slate(page)
-        expect(page.locator("#said")).to_contain_text("Kept as event 2 (accepted)")
-    assert clicks(service) == [1]
-    visitor.forgive("net::ERR_")
-
-
-@pytest.mark.long
 def test_intervals_and_steps_are_computed_right(server, visitor):
     page = visitor.page
     page.goto(server.address)

@@ -6,7 +6,6 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from firstclick.serve.http.messages import LoopInbox
 from firstclick.wire.errors import StoreBroken, Unavailable
 from tests.support.clock import Clock
 from tests.support.seam import BY_HAND
@@ -114,10 +113,3 @@ def test_one_token_from_many_connections_is_counted_once(tmp_path):
 
     with a_server(tmp_path) as server:
         assert asyncio.run(storm(server.address)) == [200] * 199 + [201]
-
-
-def test_a_loop_that_was_closed_does_not_stop_the_thread_that_answers():
-    loop = asyncio.new_event_loop()
-    future = loop.create_future()
-    loop.close()
-    LoopInbox().post(future, 1)

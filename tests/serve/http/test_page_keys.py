@@ -44,13 +44,16 @@ def test_a_page_gets_a_slate_and_reports_its_click_once(page):
 
 
 def test_openapi_documents_the_slates_of_pages_and_of_others(page):
-    admin = page.bearer("admin")
-    document = page.ask("GET", "/openapi.json", headers=admin).json()
-    schema = document["components"]["schemas"]["Recommended"]
+    schema = schemas(page)["Recommended"]
     assert set(schema["required"]) == ask(page, RECOMMEND, {}).json().keys()
-    full = page.ask("POST", RECOMMEND, {}, headers=admin).json()
+    full = page.ask("POST", RECOMMEND, {}, headers=page.bearer("admin")).json()
     assert list(full) == ["items", "scores", "token", "seq", "reasons"]
     assert full.keys() <= schema["properties"].keys()
+
+
+def schemas(site):
+    document = site.ask("GET", "/openapi.json", headers=site.bearer("admin")).json()
+    return document["components"]["schemas"]
 
 
 def test_a_page_may_not_choose_the_items(page):
@@ -64,8 +67,7 @@ def test_a_page_may_not_choose_the_items(page):
         assert answer.status_code == 403
         assert repr(field) in message_of(answer)
     # Every field of a request is either a page's or refused.
-    document = page.ask("GET", "/openapi.json", headers=page.bearer("admin")).json()
-    fields = document["components"]["schemas"]["Recommend"]["properties"].keys()
+    fields = schemas(page)["Recommend"]["properties"].keys()
     assert fields == {field for field, _ in refused} | {"k", "unit"}
 
 
