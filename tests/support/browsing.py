@@ -1,16 +1,13 @@
 """A real browser before a real server, and a visitor who looks at its pages."""
 
 import os
-import time
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.support.programs import program
-from tests.support.serving import a_service, serve
+from tests.support.serving import AT_LAST, a_service, serve
 
-# Long enough for any machine; no test waits for it unless it fails.
-AT_LAST = 30.0
 # The sandbox needs rights that root in a container has not; the rest keeps the browser from calling home.
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -84,11 +81,3 @@ def service(tmp_path):
 def server(service):
     with serve(service) as server:
         yield server
-
-
-def comes_to(value, expected):
-    """Wait until `value()` is this."""
-    end = time.monotonic() + AT_LAST
-    while value() != expected and time.monotonic() < end:
-        time.sleep(0.02)
-    assert value() == expected

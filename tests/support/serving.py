@@ -4,6 +4,7 @@ Only this file imports the HTTP application and its server on behalf of tests of
 """
 
 import asyncio
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from firstclick.serve.http.app import App
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
 
+# Seconds, long enough for any machine; no test waits for it unless it fails.
+AT_LAST = 30.0
 ADDRESS = "http://127.0.0.1"
 RECOMMEND = "/v1/models/shop/recommend"
 FEEDBACK = "/v1/models/shop/feedback"
@@ -160,3 +163,11 @@ class Exchange:
     @property
     def body(self):
         return bytes(self.sent[1]["body"])
+
+
+def comes_to(value, expected):
+    """Wait until `value()` is this."""
+    end = time.monotonic() + AT_LAST
+    while value() != expected and time.monotonic() < end:
+        time.sleep(0.02)
+    assert value() == expected

@@ -91,22 +91,38 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(service, server
     assert 'firstclick_requests_total{code="304",method="GET",route="/ui/api.js"} 1.0' in metrics
 
 
-def test_numbers_grow_in_place_while_clicks_arrive(service, server, visitor):
-    visit(service, 20)
+MARK = """() => {
+    window.marked = ['#headline', '#best-items > li', '#estimates-list > li', 'figure svg', '#facts dd']
+        .map(what => document.querySelector(what));
+    window.scrollTo(0, 400);
+}"""
+
+
+def test_numbers_grow_in_place_and_the_page_goes_on_after_a_restart(tmp_path, visitor):
     page = visitor.page
-    page.goto(server.address)
-    has_accepted(page, 20)
-    page.evaluate("""() => {
-        window.marked = ['#headline', '#best-items > li', '#estimates-list > li', 'figure svg', '#facts dd']
-            .map(what => document.querySelector(what));
-        window.scrollTo(0, 400);
-    }""")
-    for n, total in ((10, 30), (7, 37)):
-        visit(service, n)
-        has_accepted(page, total)
-    expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
-    assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
-    assert page.evaluate("scrollY") == 400
+    with a_service(tmp_path) as service, serve(service) as server:
+        visit(service, 20)
+        page.goto(server.address)
+        has_accepted(page, 20)
+        page.evaluate(MARK)
+        for n, total in ((10, 30), (7, 37)):
+            visit(service, n)
+            has_accepted(page, total)
+        expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
+        assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
+        assert page.evaluate("scrollY") == 400
+    expect(page.locator("#away")).to_be_visible()
+    expect(page.locator("#away")).to_contain_text("Server away, trying again")
+    expect(page.locator("#away")).to_contain_text("What you see is from before")
+    has_accepted(page, 37)
+    port = int(server.address.rpartition(":")[2])
+    with a_service(tmp_path) as service, serve(service, port=port):
+        visit(service, 22)
+        is_live(page)
+        expect(page.locator("#away")).to_be_hidden()
+        expect(page.locator("#clickthrough-words")).to_contain_text("In all 59 slates")
+        assert page.evaluate("marked[0].isConnected")
+    visitor.forgive("net::ERR_")
 
 
 def test_a_trial_is_answered_in_words_first(service, server, visitor):
@@ -148,27 +164,6 @@ def test_a_trial_is_answered_in_words_first(service, server, visitor):
         assert page.evaluate(SIDEWAYS) <= 0
 
 
-@pytest.mark.long
-def test_the_page_goes_on_by_itself_after_a_restart(tmp_path, visitor):
-    page = visitor.page
-    with a_service(tmp_path) as service, serve(service) as server:
-        visit(service, 20)
-        page.goto(server.address)
-        has_accepted(page, 20)
-        page.evaluate("window.marked = true")
-    expect(page.locator("#away")).to_be_visible()
-    expect(page.locator("#away")).to_contain_text("Server away, trying again")
-    expect(page.locator("#away")).to_contain_text("What you see is from before")
-    has_accepted(page, 20)
-    with a_service(tmp_path) as service, serve(service, port=port_of(server)):
-        visit(service, 22)
-        is_live(page)
-        expect(page.locator("#away")).to_be_hidden()
-        expect(page.locator("#clickthrough-words")).to_contain_text("In all 42 slates")
-        assert page.evaluate("marked")
-    visitor.forgive("net::ERR_")
-
-
 def test_names_are_text_whatever_is_in_them(service, server, visitor):
     items = [Item(f"{i}{name}"[:256], name, name, np.array([1.0, 0.1 * i])) for i, name in enumerate(HOSTILE)]
     service.create("hostile", policy="cascade-lin-ts", k=len(items), items=items, seed=1)
@@ -199,10 +194,6 @@ def has_names_as_text(page):
     directions = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
     assert set(directions) == {"isolate"}
     assert page.evaluate(SIDEWAYS) <= 0
-
-
-def port_of(server):
-    return int(server.address.rpartition(":")[2])
 
 
 @pytest.mark.long

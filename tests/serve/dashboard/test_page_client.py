@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support import seam
-from tests.support.browsing import SIDEWAYS, comes_to
-from tests.support.serving import add_key, serve
+from tests.support.browsing import SIDEWAYS
+from tests.support.serving import add_key, comes_to, serve
 
 # Each item is most of the window: one is in sight at a time.
 SHOP = """<!doctype html><title>A shop</title><body style="margin: 0"><div style="height: %(above)dpx"></div>

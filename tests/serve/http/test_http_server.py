@@ -15,10 +15,8 @@ import pytest
 
 from firstclick import InvalidInput
 from firstclick.wire.errors import StoreBroken
-from tests.support.serving import a_server, a_service, add_key, serve
+from tests.support.serving import AT_LAST, a_server, a_service, add_key, comes_to, serve
 
-# Long enough for any machine; no test waits for it unless it fails.
-AT_LAST = 30.0
 # Bytes of a request line and headers.
 MOST_HEAD = 65_536
 CONNECTION = "firstclick.serve.http.connection.GuardedConnection"
@@ -138,10 +136,7 @@ def test_an_answer_that_nobody_takes_is_dropped(server, monkeypatch):
     monkeypatch.setattr(server._app.site, "openapi", b"x" * 50_000_000)
     with connected(server) as connection:
         connection.sendall(LIVE.replace(b"/health/live", b"/openapi.json"))
-        deadline = time.monotonic() + AT_LAST
-        while server._uvicorn.server_state.connections and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not server._uvicorn.server_state.connections
+        comes_to(lambda: len(server._uvicorn.server_state.connections), 0)
         assert len(everything(connection)) < 50_000_000
 
 
