@@ -1,4 +1,4 @@
-"""A real browser before a real server, and a visitor who looks at its pages."""
+"""A real browser before a real server, and a visitor of its pages."""
 
 import os
 

@@ -328,7 +328,7 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(service, server, v
         answer(page, what)
         expect(page.locator("#said")).to_contain_text(f"Kept as event {event} (accepted)")
     assert clicks(service) == [2, None]
-    # Whoever leaves without a click reports that too, and the page that they went to shows it.
+    # Leaving without a click is reported too, and the next page shows it.
     expect(page.locator("#seen")).to_have_text("Seen: 3 of 3.")
     page.get_by_role("link", name="Dashboard").click()
     has_accepted(page, 3)
@@ -349,18 +349,18 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(service, server, v
 
 def test_the_example_page_shows_the_first_model_unless_another_is_named(service, server, visitor):
     page = visitor.page
-    for place, words in (("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")):
+    for fragment, words in (("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")):
         page.goto("about:blank")
-        page.goto(f"{server.address}/ui/example.html{place}")
+        page.goto(f"{server.address}/ui/example.html{fragment}")
         if words:
             expect(page.locator("#said")).to_contain_text(words)
         else:
             expect(page.locator("#slots button")).to_have_count(3)
             expect(page.locator("#model")).to_have_text("shop")
     add_key(service, "read")
-    for place in ("", "#shop"):
+    for fragment in ("", "#shop"):
         page.goto("about:blank")
-        page.goto(f"{server.address}/ui/example.html{place}")
+        page.goto(f"{server.address}/ui/example.html{fragment}")
         expect(page.locator("#said")).to_contain_text("This example is for servers without keys")
         expect(page.locator("#others")).to_be_hidden()
     visitor.forgive("404", "401")
@@ -376,8 +376,8 @@ def test_intervals_and_steps_are_computed_right(server, visitor):
 
     assert numbers("numbers.wilson(0, 0)") == {"rate": None, "low": 0, "high": 1}
     for clicks, slates in ((231, 1000), (0, 10), (10, 10), (1, 3), (5_000_000, 10_000_000)):
-        told = numbers(f"numbers.wilson({clicks}, {slates})")
-        for end in (told["low"], told["high"]):
+        interval = numbers(f"numbers.wilson({clicks}, {slates})")
+        for end in (interval["low"], interval["high"]):
             # Wilson's ends are where the share seen is 1.96 standard errors away.
             distance = (clicks / slates - end) ** 2
             assert distance == pytest.approx(1.959964**2 * end * (1 - end) / slates, abs=1e-12)

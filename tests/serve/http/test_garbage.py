@@ -24,8 +24,8 @@ def full_collections():
     return gc.get_stats()[2]["collections"]
 
 
-@pytest.mark.parametrize(("collections", "looked_at"), [(0, 0), (SOME, 1), (MANY, 0)])
-def test_a_few_objects_are_looked_at_once_and_many_never(garbage, collections, looked_at):
+@pytest.mark.parametrize(("collections", "n_full"), [(0, 0), (SOME, 1), (MANY, 0)])
+def test_a_few_objects_are_examined_once_and_many_never(garbage, collections, n_full):
     full, frozen = full_collections(), gc.get_freeze_count()
     kept = []
     for _ in range(collections):
@@ -33,10 +33,10 @@ def test_a_few_objects_are_looked_at_once_and_many_never(garbage, collections, l
         gc.collect(1)
     assert gc.get_threshold()[2] == NEVER
     garbage.tidy()
-    assert full_collections() == full + looked_at
+    assert full_collections() == full + n_full
     assert gc.get_freeze_count() >= frozen + len(kept)
     garbage.tidy()
-    assert full_collections() == full + looked_at, "nothing came since"
+    assert full_collections() == full + n_full, "nothing came since"
 
 
 def test_no_full_collection_comes_by_itself(garbage):

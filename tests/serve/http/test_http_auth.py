@@ -37,7 +37,7 @@ def test_without_keys_only_this_machine_is_answered(site):
 
 
 def test_without_keys_requests_through_a_proxy_are_refused(site):
-    # A proxy on this machine sends our own name as Host, and lets everyone in.
+    # A proxy on this machine sends our own name as Host, and passes on all requests.
     headers = ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"]
     for header in headers:
         for method, path in (("GET", "/v1/models"), ("GET", "/health/live"), ("POST", "/v1/keys")):

@@ -23,7 +23,7 @@ def site(open_site, clock):
 
 
 def outcomes(site):
-    """How often feedback had each outcome, as the metrics have it."""
+    """Return how often feedback had each outcome, from the metrics."""
     families = text_string_to_metric_families(site.ask("GET", "/metrics").text)
     samples = [
         sample
@@ -34,7 +34,7 @@ def outcomes(site):
     return {sample.labels["outcome"]: sample.value for sample in samples if sample.value}
 
 
-def test_a_slate_has_items_scores_a_token_and_its_place(site, clock):
+def test_a_slate_has_items_scores_a_token_and_its_seq(site, clock):
     answer = site.ask("POST", RECOMMEND, {})
     assert answer.status_code == 200
     slate = answer.json()
@@ -77,7 +77,7 @@ def test_every_outcome_has_its_status(site, clock):
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_slates_are_served_while_the_store_cannot_write(site, monkeypatch, broken):
-    def append(batch, folded):
+    def append(*batch):
         raise StoreBroken("fsync failed") if broken else Unavailable("the disk is full", retry_after=2.5)
 
     token = site.recommend()["token"]

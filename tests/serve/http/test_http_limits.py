@@ -83,7 +83,7 @@ def test_more_requests_at_once_are_refused_and_health_is_not(open_site, monkeypa
 
     monkeypatch.setattr(site.service.store, "append", append)
 
-    async def crowd():
+    async def many():
         waiting = [asyncio.create_task(Exchange(site.app, [WITHDRAW]).ask("POST", BULK)) for _ in range(2)]
         await asyncio.to_thread(writing.acquire)
         third = await Exchange(site.app, [b"{}"]).ask("POST", RECOMMEND)
@@ -93,7 +93,7 @@ def test_more_requests_at_once_are_refused_and_health_is_not(open_site, monkeypa
         after = await Exchange(site.app, [b"{}"]).ask("POST", RECOMMEND)
         return third.code, third.headers["retry-after"], live.code, after.code
 
-    assert site.runner.run(crowd()) == (429, "1", 200, 200)
+    assert site.runner.run(many()) == (429, "1", 200, 200)
 
 
 def test_requests_of_one_key_are_limited_and_another_is_not_touched(open_site):

@@ -16,7 +16,7 @@ SHOP = "/v1/models/shop"
 OCTETS = "application/octet-stream"
 
 
-def listed(site, query=""):
+def item_ids(site, query=""):
     return [item["id"] for item in site.ask("GET", f"{SHOP}/items{query}").json()["items"]]
 
 
@@ -28,36 +28,36 @@ def report_some(site, n):
 def test_items_come_change_and_go(site):
     put = site.ask("PUT", f"{SHOP}/items/milk", {"name": "Milk", "features": [0.5, 0.5]})
     assert (put.status_code, put.json()) == (200, {"seq": 2})
-    assert listed(site) == ["espresso", "tea", 7, "cake", "milk"]
+    assert item_ids(site) == ["espresso", "tea", 7, "cake", "milk"]
     # Again, as when no answer came.
     for seq in (3, 4):
         assert site.ask("DELETE", f"{SHOP}/items/milk").json() == {"seq": seq}
     assert site.ask("DELETE", f"{SHOP}/items/cheese").status_code == 404
     put = [{"id": 100 + i, "name": f"n{i}", "group": "g", "features": [i, 1]} for i in range(50)]
     bulk = site.ask("POST", f"{SHOP}/items:bulk", {"put": put, "withdraw": ["tea", 7, "tea"]})
-    assert listed(site) == ["espresso", "cake", *range(100, 150)]
+    assert item_ids(site) == ["espresso", "cake", *range(100, 150)]
     description = site.ask("GET", SHOP).json()
     assert (description["withdrawn"], description["seq"]) == (3, bulk.json()["seq"])
 
 
 def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site):
     assert site.ask("DELETE", f"{SHOP}/items/7").status_code == 200
-    assert 7 not in listed(site)
+    assert 7 not in item_ids(site)
     assert site.ask("PUT", f"{SHOP}/items/7", {"features": [0.6, 0.8]}).status_code == 200
-    assert 7 in listed(site)
+    assert 7 in item_ids(site)
     # Where there is no such number it is a text, and stays one.
     for text in ("8", "07", "-7", "\u0667", "9" * 30):
         assert site.ask("PUT", f"{SHOP}/items/{quote(text)}", {"features": [1, 1]}).status_code == 200
-        assert text in listed(site)
+        assert text in item_ids(site)
 
 
 def test_an_id_may_be_any_text(site):
     for item in ("a/b", "..", "%2e", "ä€𝄞", "a b?c#d", "<img src=x>", "\u202eabc", "{id}"):
         path = f"{SHOP}/items/{quote(item, safe='').replace('.', '%2e')}"
         assert site.ask("PUT", path, {"features": [1, 1]}).status_code == 200
-        assert item in listed(site)
+        assert item in item_ids(site)
         assert site.ask("DELETE", path).status_code == 200
-        assert item not in listed(site)
+        assert item not in item_ids(site)
 
 
 def test_items_are_listed_some_at_a_time(site):
@@ -71,7 +71,7 @@ def test_items_are_listed_some_at_a_time(site):
     item = site.ask("GET", f"{SHOP}/items?limit=1").json()["items"][0]
     assert (item["name"], item["group"]) == ("Espresso", "coffee")
     assert item["features"] == pytest.approx([1.0, 0.0])  # as they were sent, not as they are learned
-    assert listed(site, "?after=999999") == []
+    assert item_ids(site, "?after=999999") == []
 
 
 def test_a_model_is_created_listed_and_described(site):
@@ -187,6 +187,6 @@ def test_a_model_of_another_version_is_not_served_and_the_others_are(open_site, 
     assert len(site.recommend()["items"]) == 3
     refused = site.ask("POST", "/v1/models/counts/recommend", {})
     assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
-    assert "retry-after" not in refused.headers, "trying again is no use"
+    assert "retry-after" not in refused.headers, "trying again does not help"
     assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
     site.service.run_background()

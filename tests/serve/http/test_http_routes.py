@@ -1,4 +1,4 @@
-"""The table of routes: what is found, who is let in, what is documented."""
+"""The table of routes: what is found, who may use it, what is documented."""
 
 import json
 import re

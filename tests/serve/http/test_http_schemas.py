@@ -55,13 +55,13 @@ def test_the_examples_of_openapi_can_be_read(open_site, examples):
 def test_what_is_wrong_in_a_body_that_can_be_read_is_named(site, examples, data):
     of_models = [example for example in examples if "none" in example[0]]
     path, method, example = data.draw(st.sampled_from(of_models))
-    place = body = deepcopy(example)
-    while isinstance(place, dict | list) and place:
-        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
-        if not isinstance(place[key], dict | list) or data.draw(st.booleans()):
-            place[key] = deepcopy(data.draw(st.sampled_from(VALUES)))
+    node = body = deepcopy(example)
+    while isinstance(node, dict | list) and node:
+        key = data.draw(st.sampled_from(list(node) if isinstance(node, dict) else range(len(node))))
+        if not isinstance(node[key], dict | list) or data.draw(st.booleans()):
+            node[key] = deepcopy(data.draw(st.sampled_from(VALUES)))
             break
-        place = place[key]
+        node = node[key]
     answer = site.ask(method, path, content=json.dumps(body), headers={"content-type": "application/json"})
     error = answer.json()["error"]
     assert answer.status_code in (404, 422)

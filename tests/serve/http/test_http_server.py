@@ -32,7 +32,7 @@ def server(tmp_path, monkeypatch):
         yield server
 
 
-def connected(server):
+def connect(server):
     host, port = server.address.removeprefix("http://").split(":")
     return socket.create_connection((host, int(port)), timeout=AT_LAST)
 
@@ -58,13 +58,13 @@ def test_a_request_that_does_not_arrive_is_cut_off(server):
     with contextlib.ExitStack() as opened:
         connections = []
         for sent in (b"", b"P", HEAD, HEAD + b"x-a: ", begun, begun + b"{"):
-            connections.append(opened.enter_context(connected(server)))
+            connections.append(opened.enter_context(connect(server)))
             connections[-1].sendall(sent)
         assert all(is_cut_off(connection) for connection in connections)
 
 
 def test_a_client_that_comes_in_pieces_in_time_is_answered(server):
-    with connected(server) as connection:
+    with connect(server) as connection:
         for piece in (HEAD[:10], HEAD[10:], b"content-length: 2\r\n", b"\r\n{", b"}"):
             connection.sendall(piece)
             time.sleep(0.01)
@@ -87,7 +87,7 @@ def test_a_file_may_take_longer_to_arrive_while_much_of_it_comes(server, monkeyp
     if we_are_slow:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: SlowFile())
     begun = HEAD.replace(b"/v1/empty", b"/v1/models/new/import").replace(b"json", b"octet-stream")
-    with connected(server) as connection:
+    with connect(server) as connection:
         n = 3 if we_are_slow else 8
         connection.sendall(begun + b"content-length: %d\r\n\r\n" % (n * 1_000_000))
         for _ in range(n):
@@ -98,7 +98,7 @@ def test_a_file_may_take_longer_to_arrive_while_much_of_it_comes(server, monkeyp
 
 def test_headers_without_end_are_refused(tmp_path):
     # A few bytes too many, so that none is left unread: the answer would be lost with the connection.
-    with a_server(tmp_path) as server, connected(server) as connection:
+    with a_server(tmp_path) as server, connect(server) as connection:
         connection.sendall(HEAD + b"x-long: " + b"a" * MOST_HEAD)
         assert connection.recv(100).startswith(b"HTTP/1.1 431")
 
@@ -107,7 +107,7 @@ def test_headers_without_end_are_refused(tmp_path):
     "sent", [b"\x16\x03\x01\x00\xa5\x01\x00", b"GET\r\n\r\n", b"G\x00T / HTTP/1.1\r\n\r\n"]
 )
 def test_bytes_that_are_not_http_get_a_sentence(server, sent):
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(sent)
         head, _, body = everything(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
@@ -115,7 +115,7 @@ def test_bytes_that_are_not_http_get_a_sentence(server, sent):
 
 
 def test_another_protocol_that_is_offered_is_not_taken_up(server):
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(LIVE[:-2] + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
         assert everything(connection).startswith(b"HTTP/1.1 200")
 
@@ -124,17 +124,17 @@ def test_too_many_connections_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("firstclick.serve.http.server.MOST_CONNECTIONS", 3)
     with a_server(tmp_path) as server, contextlib.ExitStack() as opened:
         for _ in range(3):
-            connection = opened.enter_context(connected(server))
+            connection = opened.enter_context(connect(server))
             connection.sendall(LIVE)
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
-        with connected(server) as another, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        with connect(server) as another, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             another.sendall(LIVE)
             assert is_cut_off(another)
 
 
-def test_an_answer_that_nobody_takes_is_dropped(server, monkeypatch):
+def test_an_answer_that_is_not_taken_is_dropped(server, monkeypatch):
     monkeypatch.setattr(server._app.site, "openapi", b"x" * 50_000_000)
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(LIVE.replace(b"/health/live", b"/openapi.json"))
         comes_to(lambda: len(server._uvicorn.server_state.connections), 0)
         assert len(everything(connection)) < 50_000_000
@@ -148,7 +148,7 @@ def test_a_large_body_that_is_refused_leaves_the_connection_usable(server):
 
 
 def test_a_running_request_is_answered_before_the_end(tmp_path):
-    with a_server(tmp_path) as server, connected(server) as connection:
+    with a_server(tmp_path) as server, connect(server) as connection:
         connection.sendall(HEAD + b"content-length: 2\r\n\r\n{")
         time.sleep(0.2)
         server.stop()
@@ -156,7 +156,7 @@ def test_a_running_request_is_answered_before_the_end(tmp_path):
         connection.sendall(b"}")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
     with pytest.raises(ConnectionRefusedError):
-        connected(server)
+        connect(server)
 
 
 def test_a_broken_store_ends_the_server_with_its_own_code(tmp_path, caplog):
@@ -168,20 +168,20 @@ def test_a_broken_store_ends_the_server_with_its_own_code(tmp_path, caplog):
 
 
 def test_an_address_that_others_can_reach_needs_a_key(tmp_path):
-    def refused(word, **settings):
+    def refuses(word, **settings):
         with pytest.raises(InvalidInput, match=word):
             serve(service, **settings)
 
     with a_service(tmp_path) as service:
         for host in ("0.0.0.0", "::"):
-            refused("the store has no API keys", host=host)
+            refuses("the store has no API keys", host=host)
         advice = r"--behind-proxy .*firstclick keys create NAME --role admin --store shop\.db"
-        refused(advice, behind_proxy=True, store="shop.db")
+        refuses(advice, behind_proxy=True, store="shop.db")
         with serve(service) as first:
             port = int(first.address.rpartition(":")[2])
-            refused(rf"127.0.0.1, port {port}: something else listens", port=port)
+            refuses(rf"127.0.0.1, port {port}: something else listens", port=port)
         add_key(service, "admin")
-        refused(r"192.0.2.1, port 0: this machine has no such address", host="192.0.2.1")
+        refuses(r"192.0.2.1, port 0: this machine has no such address", host="192.0.2.1")
         with serve(service, behind_proxy=True):
             pass
 

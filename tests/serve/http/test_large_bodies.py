@@ -1,4 +1,4 @@
-"""Large bodies: decoded to the same as small ones, refused with the same words, and nobody waits for them."""
+"""Large bodies: decoded as small ones, refused with the same words; other requests do not wait for them."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ LATE = [
 ]  # fmt: skip
 
 
-def test_wrong_parts_of_a_large_body_are_named_with_their_place(site):
+def test_wrong_parts_of_a_large_body_are_named_with_their_path(site):
     put = json.dumps(items(3000))
     # The last entry is a piece of its own.
     bodies = [(f'{{"put": {put[:-1]}{" " * PIECE},{last}]}}', 422, words) for last, words in LATE]
@@ -135,7 +135,7 @@ def test_a_locked_model_is_waited_for_by_its_own_requests_alone(site):
         requests = [Exchange(site.app, [b"{}"]).ask("POST", RECOMMEND) for _ in range(12)]
         waiting = asyncio.gather(*requests)
         await asyncio.sleep(0)
-        # It was slow a moment ago, as may be on a busy machine: that is no reason to wait for the first one.
+        # It was slow a moment ago, as may be on a busy machine: it must not wait for the first one.
         site.app._slow.add("other")
         other = await Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/other/recommend")
         live = await Exchange(site.app).ask("GET", "/health/live")

@@ -156,7 +156,7 @@ def test_visitors_are_counted_by_address_and_not_by_the_key_they_share(open_page
     assert codes(site, *["198.51.100.7"] * 3, **site.bearer("write")) == [200] * 3
 
 
-def test_without_a_proxy_an_address_cannot_be_made_up(open_page):
+def test_without_a_proxy_an_address_cannot_be_forged(open_page):
     site = open_page(page_requests_per_second=0.001)
     assert codes(site, *[f"192.0.2.{number}" for number in range(4)]) == [200, 429, 429, 429]
 

@@ -13,7 +13,7 @@ LIST = ["cake", 7, "tea", "espresso"]
 DAY = 86_400
 
 
-class Viewed(Model):
+class ShopViews(Model):
     """The shop, with its view over HTTP."""
 
     def __init__(self, site, clock):
@@ -42,7 +42,7 @@ def fields(facts, *names):
 def shop(tmp_path):
     clock = Clock()
     with a_site(tmp_path, of_service={"clock": clock, "tuning": BY_HAND}) as site:
-        yield Viewed(site, clock)
+        yield ShopViews(site, clock)
 
 
 def test_the_view_has_the_facts_of_the_dashboard(shop):
@@ -95,24 +95,24 @@ def test_a_policy_without_estimates_has_no_best_slate_and_no_numbers(shop):
 
 
 def test_the_start_is_compared_with_lately_by_slates_and_later_by_days(shop):
-    def compared():
+    def start_and_lately():
         view = shop.view()
         return [part and tuple(part.values()) for part in (view["start"], view["lately"])]
 
     shop.visit(199, click=0)
-    assert compared() == [None, None]
+    assert start_and_lately() == [None, None]
     shop.clock.move(5)
     shop.visit(50)
     first = ("first 200 slates", 200, 199)
-    assert compared() == [first, None]
+    assert start_and_lately() == [first, None]
     shop.clock.move(5)
     shop.visit(70)
-    assert compared() == [first, ("last 120 slates", 120, 0)]
+    assert start_and_lately() == [first, ("last 120 slates", 120, 0)]
     # Three quiet days later there is nothing of the last day to compare with.
     shop.clock.move(3 * DAY)
-    assert compared()[0] == first
+    assert start_and_lately()[0] == first
     shop.visit(200, click=0)
-    assert compared() == [("first day", 319, 199), ("last 24 hours", 200, 200)]
+    assert start_and_lately() == [("first day", 319, 199), ("last 24 hours", 200, 200)]
 
 
 def test_the_slates_of_the_policy_and_of_the_list_are_counted_separately(shop):
