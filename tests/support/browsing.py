@@ -1,17 +1,13 @@
-"""A real browser before a real server, and somebody who looks at its pages."""
+"""A real browser before a real server, and a visitor of its pages."""
 
 import os
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from firstclick.serve.config import Settings
-from firstclick.serve.http.server import Server
 from tests.support.programs import program
-from tests.support.serving import a_service
+from tests.support.serving import AT_LAST, a_service, serve
 
-# Long enough for any machine; no test waits for it unless it fails.
-AT_LAST = 30.0
 # The sandbox needs rights that root in a container has not; the rest keeps the browser from calling home.
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -22,9 +18,10 @@ PHONE = {"width": 360, "height": 740}
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-@pytest.fixture(scope="module")
+# Not of the session: its event loop would be in the way of tests that run one.
+@pytest.fixture(scope="package")
 def browser():
-    """One browser for all; `launch` gives it a fresh profile folder."""
+    """One browser for a folder of tests; `launch` gives it a fresh profile folder."""
     path = os.environ.get("FIRSTCLICK_CHROMIUM") or program(
         *("chromium", "chromium-browser", "google-chrome"),
         advice="install it, or name its file by FIRSTCLICK_CHROMIUM",
@@ -38,26 +35,31 @@ def browser():
 
 
 class Visitor:
-    """Somebody before a screen: a page, and all that went wrong in it."""
+    """A page before a visitor, all that it requested and all that went wrong in it."""
 
     def __init__(self, context):
         self.page = context.new_page()
         self.complaints = []
         self.requests = []
-        # The console tells of scripts that fail, loads that fail, and loads that the policy forbids.
-        self.page.on("console", self._hear)
+        # The console shows scripts that fail, loads that fail, and loads that the policy forbids.
+        self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
-    def _hear(self, message):
+    def _note(self, message):
         if message.type in ("error", "warning"):
             self.complaints.append(f"{message.type}: {message.text}")
 
-    def forgive(self, text):
-        """Leave out what was to be expected, which must have come."""
-        assert any(text in one for one in self.complaints), self.complaints
-        self.complaints = [one for one in self.complaints if text not in one]
+    def forgive(self, *texts):
+        """Leave out complaints with these texts, which must have come."""
+        for text in texts:
+            assert any(text in complaint for complaint in self.complaints), self.complaints
+            self.complaints = [complaint for complaint in self.complaints if text not in complaint]
+
+    def enter_key(self, key):
+        self.page.get_by_label("Key", exact=True).fill(key)
+        self.page.keyboard.press("Enter")
 
 
 @pytest.fixture
@@ -77,5 +79,5 @@ def service(tmp_path):
 
 @pytest.fixture
 def server(service):
-    with Server(service, Settings(port=0)) as server:
+    with serve(service) as server:
         yield server

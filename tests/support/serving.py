@@ -1,20 +1,27 @@
-"""A service on a temporary file, its application driven in process, and a server where sockets matter."""
+"""The one server of the tests: a service on a temporary file, its application in process, a server on a port.
+
+Only this file imports the HTTP application and its server on behalf of tests of their behaviour.
+"""
 
 import asyncio
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
 import numpy as np
 
-from firstclick.catalog.item import Item
+from firstclick.serve import Item, Service, open_service
 from firstclick.serve.config import Settings
 from firstclick.serve.http.app import App
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
-from firstclick.serve.service import Service, open_service
 
+# Seconds, long enough for any machine; no test waits for it unless it fails.
+AT_LAST = 30.0
 ADDRESS = "http://127.0.0.1"
+RECOMMEND = "/v1/models/shop/recommend"
+FEEDBACK = "/v1/models/shop/feedback"
 ITEMS = [
     Item("espresso", "Espresso", "coffee", np.array([1.0, 0.0])),
     Item("tea", "Tea", "leaves", np.array([0.0, 1.0])),
@@ -25,15 +32,24 @@ ITEMS = [
 
 @contextmanager
 def a_service(folder, **settings):
-    """A service with the model 'shop': four items, three places."""
+    """A service with the model 'shop': four items, slates of 3."""
     with open_service(str(folder / "shop.db"), **settings) as service:
-        service.create("shop", policy="cascade-lin-ts", k=3, items=ITEMS, seed=1)
+        if "shop" not in service.names():
+            service.create("shop", policy="cascade-lin-ts", k=3, items=ITEMS, seed=1)
         yield service
+
+
+def add_key(service, role, model=None):
+    """Add a key of this role, as another process does, and return its text."""
+    text, digest = new_key()
+    service.store.add_api_key(role, role, digest, 0.0, model)
+    service.maintenance.reload_api_keys()
+    return text
 
 
 @dataclass
 class Site:
-    """The application, and a way to ask it that reads like a client's."""
+    """The application, with methods that send requests to it."""
 
     service: Service
     app: App
@@ -41,7 +57,7 @@ class Site:
     headers: dict[str, str] = field(default_factory=dict)
 
     def ask(self, method, path, body=None, **more):
-        """One request; `body` is sent as JSON."""
+        """Send one request; `body` is sent as JSON."""
         if body is not None:
             more["json"] = body
         more["headers"] = self.headers | dict(more.get("headers", {}))
@@ -53,19 +69,26 @@ class Site:
             return await client.request(method, path, **more)
 
     def post_bytes(self, path, content, media="application/json"):
-        """A body as it is."""
+        """Send a body as it is."""
         return self.ask("POST", path, content=content, headers={"content-type": media})
 
+    def raw(self, method, path, *pieces, gone=False, **headers):
+        """Send one request by hand, see `Exchange`; `content_length="9"` is the header `content-length`."""
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.runner.run(Exchange(self.app, pieces or (b"",), gone=gone).ask(method, path, headers))
+
     def add_key(self, role, model=None):
-        """A new key of this role, made behind the server's back."""
-        text, digest = new_key()
-        self.service.store.add_api_key(role, role, digest, 0.0, model)
-        self.service.maintenance.reload_api_keys()
-        return text
+        return add_key(self.service, role, model)
+
+    def bearer(self, role, model=None):
+        """The headers of a request with a new key of this role."""
+        return {"authorization": f"Bearer {self.add_key(role, model)}"}
 
     def recommend(self):
-        """A slate."""
-        return dict(self.ask("POST", "/v1/models/shop/recommend", {}).json())
+        return self.ask("POST", RECOMMEND, {}).json()
+
+    def feedback(self, token, **report):
+        return self.ask("POST", FEEDBACK, {"token": token, **report})
 
 
 @contextmanager
@@ -79,13 +102,15 @@ def a_site(folder, *, of_service=None, **settings):
             app.close()
 
 
+def serve(service, *, port=0, **settings):
+    """A server at a port of this machine; `with` starts and stops it."""
+    return Server(service, Settings(port=port, **settings))
+
+
 @contextmanager
 def a_server(folder, *, of_service=None, **settings):
-    """A server on a free port of this machine."""
-    with (
-        a_service(folder, **(of_service or {})) as service,
-        Server(service, Settings(port=0, **settings)) as server,
-    ):
+    """A server on a service of its own."""
+    with a_service(folder, **(of_service or {})) as service, serve(service, **settings) as server:
         yield server
 
 
@@ -110,7 +135,7 @@ class Exchange:
         self.sent.append(message)
 
     async def ask(self, method, raw_path, headers=None):
-        """The exchange after its answer."""
+        """Return the exchange after its answer."""
         given = {"host": "127.0.0.1", "content-type": "application/json"} | (headers or {})
         path, _, query = raw_path.partition("?")
         await self.app(
@@ -138,3 +163,11 @@ class Exchange:
     @property
     def body(self):
         return bytes(self.sent[1]["body"])
+
+
+def comes_to(value, expected):
+    """Wait until `value()` is this."""
+    end = time.monotonic() + AT_LAST
+    while value() != expected and time.monotonic() < end:
+        time.sleep(0.02)
+    assert value() == expected

@@ -1,9 +1,3 @@
-"""Fixtures of all tests that look at a page."""
+"""A browser, a server and a visitor for the tests that look at a page."""
 
-import pytest
-
-pytest.register_assert_rewrite("browsing")
-
-from tests.support.browsing import browser, server, service, visitor  # noqa: E402
-
-__all__ = ["browser", "server", "service", "visitor"]
+from tests.support.browsing import browser, server, service, visitor  # noqa: F401

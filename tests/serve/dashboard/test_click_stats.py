@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, TIERS, ClickStats
+from firstclick.serve.model.click_stats import DAY, TIERS, ClickStats
 
 BEGIN = 1_700_000_000.0
 
@@ -52,12 +52,6 @@ def test_buckets_hold_every_slate_of_their_time_and_are_not_many(age):
     assert sum(bucket.slates for bucket in buckets) == kept.sum()
     if age < TIERS[-1][0] * TIERS[-1][1]:
         assert sum(bucket.clicks for bucket in buckets) == 2500
-
-
-def test_the_first_slates_are_kept_apart():
-    n = FIRST_SLATES + 500
-    made = history([BEGIN + i for i in range(n)], [0] * FIRST_SLATES + [-1] * 500, chunk=333)
-    assert (made.first_clicks, made.clicks, made.slates) == (FIRST_SLATES, FIRST_SLATES, n)
 
 
 def test_memory_is_bounded_and_a_jumping_clock_breaks_nothing():

@@ -4,8 +4,8 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from firstclick.catalog.item import Item
-from firstclick.serve.config import Settings
-from firstclick.serve.http.auth import new_key
-from firstclick.serve.http.server import Server
-from firstclick.serve.http.static import static_files
-from firstclick.serve.service import open_service
-from tests.support.browsing import PHONE, SIDEWAYS, program
-from tests.support.serving import a_service
+import firstclick.serve
+from firstclick.serve import Item
+from tests.support import seam
+from tests.support.browsing import PHONE, SIDEWAYS
+from tests.support.programs import program
+from tests.support.serving import a_service, add_key, serve
 
+FILES = Path(firstclick.serve.__file__).parent / "dashboard"
 HOSTILE = [
     '<img src=x onerror="alert(1)">',
     "<script>alert(1)</script>",
@@ -32,27 +31,22 @@ HOSTILE = [
 ]
 
 
-def test_ci_does_not_skip_what_lacks_a_program(monkeypatch):
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="nosuch is not installed: install it"):
-        program("nosuch", "nosuch-either")
-    monkeypatch.delenv("CI")
-    with pytest.raises(pytest.skip.Exception):
-        program("nosuch")
-    assert program("nosuch", "sh") == shutil.which("sh")
-
-
 def visit(service, slates, *, model="shop"):
     """So many slates; every other one is clicked, at its second place."""
     tokens = [service.recommend(model).token for _ in range(slates)]
     service.feedback_batch(model, [(token, 1 if i % 2 else None) for i, token in enumerate(tokens)])
 
 
-def put_hostile_names(service):
-    """Another model, whose items are all called so."""
-    items = [Item(f"{i}{name}"[:256], name, name, np.array([1.0, 0.1 * i])) for i, name in enumerate(HOSTILE)]
-    service.create("hostile", policy="cascade-lin-ts", k=len(items), items=items, seed=1)
-    visit(service, 300, model="hostile")
+def clicks(service):
+    return [event["click"] for event in seam.model(service).events() if event["kind"] == "feedback"]
+
+
+def paths_of(visitor):
+    return {urlsplit(url).path for url in visitor.requests if not url.startswith("data:")}
+
+
+def has_accepted(page, n):
+    expect(page.locator("#accepted")).to_have_text(str(n))
 
 
 def is_live(page):
@@ -68,48 +62,67 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(service, server
     expect(page.locator("#headline")).to_have_text("50\u00a0%")
     expect(page.locator("#spoken")).to_have_text("50\u00a0% of slates got a click")
     expect(page.locator("#against-words")).to_contain_text("1.0 times the clicks of its own first 200 slates")
-    expect(page.locator("#accepted")).to_have_text("500")
+    has_accepted(page, 500)
     expect(page.get_by_role("img", name=re.compile("500 slates, 250 with a click"))).to_be_visible()
     assert page.locator("#clickthrough-chart .curve").count() >= 1
-    expect(page.locator("#best-items > li")).to_have_count(3)
-    expect(page.locator("#estimates-list > li")).to_have_count(4)
-    expect(page.locator("#recent-list > li")).to_have_count(8)
-    expect(page.locator("#recent-list > li:first-child .clicked")).to_have_count(1)
-    positions = page.locator("#positions-list > li .value")
-    expect(positions).to_have_text(["0", "250", "0"])
+    for rows, n in (
+        ("#best-items > li", 3), ("#estimates-list > li", 4), ("#recent-list > li", 8),
+        ("#recent-list > li:first-child .clicked", 1), ("#replicas > li", 1),
+    ):  # fmt: skip
+        expect(page.locator(rows)).to_have_count(n)
+    expect(page.locator("#positions-list > li .value")).to_have_text(["0", "250", "0"])
     expect(page.locator("#exploring-share")).to_have_text(re.compile(r"^[\d.]+\s%$"))
     expect(page.locator("#facts")).to_contain_text("cascade-lin-ts, slates of 3")
-    expect(page.locator("#replicas > li")).to_have_count(1)
     page.fill("#search", "esPR")
     expect(page.locator("#estimates-list .name")).to_have_text(["Espresso"])
 
     page.goto(f"{server.address}/ui/example.html#shop")
     expect(page.locator("#slots button")).to_have_count(3)
-    page.goto(f"{server.address}/ui/api")
-    expect(page.locator(".route").first).to_be_visible()
-    paths = {urlsplit(url).path for url in visitor.requests if not url.startswith("data:")}
-    assert {url for url in visitor.requests if not url.startswith((server.address, "data:"))} == set()
-    # No file is missing, and none lies about that no page asks for.
-    assert {path for path in paths if not path.startswith("/v1/")} - {"/openapi.json"} == set(static_files())
+    for _ in range(2):
+        page.goto(f"{server.address}/ui/api")
+        expect(page.locator(".route").first).to_be_visible()
+    assert all(url.startswith((server.address, "data:")) for url in visitor.requests)
+    # No file is missing, and there is none that no page asks for.
+    names = {path.name for path in FILES.iterdir() if path.suffix in (".html", ".css", ".js")}
+    files = {f"/ui/{name}" for name in names - {"page.html", "api.html"}} | {"/", "/ui/api"}
+    assert {path for path in paths_of(visitor) if not path.startswith("/v1/")} - {"/openapi.json"} == files
+    # A file that has not changed is not sent again.
+    metrics = httpx.get(f"{server.address}/metrics").text
+    assert 'firstclick_requests_total{code="304",method="GET",route="/ui/api.js"} 1.0' in metrics
 
 
-def test_numbers_grow_in_place_while_clicks_arrive(service, server, visitor):
-    visit(service, 20)
+MARK = """() => {
+    window.marked = ['#headline', '#best-items > li', '#estimates-list > li', 'figure svg', '#facts dd']
+        .map(what => document.querySelector(what));
+    window.scrollTo(0, 400);
+}"""
+
+
+def test_numbers_grow_in_place_and_the_page_goes_on_after_a_restart(tmp_path, visitor):
     page = visitor.page
-    page.goto(server.address)
-    expect(page.locator("#accepted")).to_have_text("20")
-    page.evaluate("""() => {
-        window.marked = ['#headline', '#best-items > li', '#estimates-list > li', 'figure svg', '#facts dd']
-            .map(what => document.querySelector(what));
-        window.scrollTo(0, 400);
-    }""")
-    visit(service, 10)
-    expect(page.locator("#accepted")).to_have_text("30")
-    visit(service, 7)
-    expect(page.locator("#accepted")).to_have_text("37")
-    expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
-    assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
-    assert page.evaluate("scrollY") == 400
+    with a_service(tmp_path) as service, serve(service) as server:
+        visit(service, 20)
+        page.goto(server.address)
+        has_accepted(page, 20)
+        page.evaluate(MARK)
+        for n, total in ((10, 30), (7, 37)):
+            visit(service, n)
+            has_accepted(page, total)
+        expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
+        assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
+        assert page.evaluate("scrollY") == 400
+    expect(page.locator("#away")).to_be_visible()
+    expect(page.locator("#away")).to_contain_text("Server away, trying again")
+    expect(page.locator("#away")).to_contain_text("What you see is from before")
+    has_accepted(page, 37)
+    port = int(server.address.rpartition(":")[2])
+    with a_service(tmp_path) as service, serve(service, port=port):
+        visit(service, 22)
+        is_live(page)
+        expect(page.locator("#away")).to_be_hidden()
+        expect(page.locator("#clickthrough-words")).to_contain_text("In all 59 slates")
+        assert page.evaluate("marked[0].isConnected")
+    visitor.forgive("net::ERR_")
 
 
 def test_a_trial_is_answered_in_words_first(service, server, visitor):
@@ -151,93 +164,59 @@ def test_a_trial_is_answered_in_words_first(service, server, visitor):
         assert page.evaluate(SIDEWAYS) <= 0
 
 
-def test_a_file_that_has_not_changed_is_not_sent_again(server, visitor):
-    page = visitor.page
-    for _ in range(2):
-        page.goto(f"{server.address}/ui/api")
-        expect(page.locator(".route").first).to_be_visible()
-    metrics = httpx.get(f"{server.address}/metrics").text
-    assert 'firstclick_requests_total{code="304",method="GET",route="/ui/api.js"} 1.0' in metrics
-
-
-@pytest.mark.long
-def test_the_page_goes_on_by_itself_after_a_restart(tmp_path, visitor):
-    page = visitor.page
-    with a_service(tmp_path) as service, Server(service, Settings(port=0)) as server:
-        visit(service, 20)
-        page.goto(server.address)
-        expect(page.locator("#accepted")).to_have_text("20")
-        page.evaluate("window.marked = true")
-    expect(page.locator("#away")).to_be_visible()
-    expect(page.locator("#away")).to_contain_text("Server away, trying again")
-    expect(page.locator("#away")).to_contain_text("What you see is from before")
-    expect(page.locator("#accepted")).to_have_text("20")
-    settings = Settings(port=int(server.address.rpartition(":")[2]))
-    with open_service(str(tmp_path / "shop.db")) as service, Server(service, settings):
-        visit(service, 22)
-        is_live(page)
-        expect(page.locator("#away")).to_be_hidden()
-        expect(page.locator("#clickthrough-words")).to_contain_text("In all 42 slates")
-        assert page.evaluate("marked")
-    visitor.forgive("net::ERR_")
-
-
-@pytest.mark.parametrize(
-    "place", ["/#hostile", pytest.param("/ui/example.html#hostile", marks=pytest.mark.long)]
-)
-def test_names_are_text_whatever_is_in_them(service, server, visitor, place):
-    put_hostile_names(service)
+def test_names_are_text_whatever_is_in_them(service, server, visitor):
+    items = [Item(f"{i}{name}"[:256], name, name, np.array([1.0, 0.1 * i])) for i, name in enumerate(HOSTILE)]
+    service.create("hostile", policy="cascade-lin-ts", k=len(items), items=items, seed=1)
+    visit(service, 300, model="hostile")
     page = visitor.page
     page.set_viewport_size(PHONE)
-    page.goto(server.address + place)
-    if place.startswith("/#"):
-        for name in HOSTILE:
-            expect(page.locator("#estimates-list").get_by_text(name, exact=True).first).to_be_attached()
-        page.fill("#search", HOSTILE[0])
-        expect(page.locator("#estimates-list > li")).to_have_count(1)
-        page.fill("#search", HOSTILE[0] * 2)
-        expect(page.locator("#estimates-none")).to_be_visible()
-        page.fill("#search", "")
-        expect(page.locator("#estimates-list > li")).to_have_count(len(HOSTILE))
+    page.goto(f"{server.address}/#hostile")
+    for name in HOSTILE:
+        expect(page.locator("#estimates-list").get_by_text(name, exact=True).first).to_be_attached()
+    for text, n in ((HOSTILE[0], 1), (HOSTILE[0] * 2, 0), ("", len(HOSTILE))):
+        page.fill("#search", text)
+        expect(page.locator("#estimates-list > li")).to_have_count(n)
+        expect(page.locator("#estimates-none")).to_be_visible(visible=n == 0)
+    has_names_as_text(page)
+    page.goto(f"{server.address}/ui/example.html#hostile")
+    has_names_as_text(page)
+    ours = ("/ui/", "/v1/models/hostile/")
+    strange = [path for path in paths_of(visitor) - {"/", "/v1/models"} if not path.startswith(ours)]
+    assert not strange
+
+
+def has_names_as_text(page):
     shown = page.locator("#best-items bdi, #recent-list bdi, #slots :is(bdi, small)")
     expect(shown.first).to_be_attached()
     assert set(shown.all_text_contents()) - {""} == set(HOSTILE)
     assert page.locator("main :is(img, script, b, svg[onload])").count() == 0
-    # A name that runs from right to left does not turn around what stands beside it.
-    ways = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
-    assert set(ways) == {"isolate"}
+    # A name that runs from right to left does not turn around what is beside it.
+    directions = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
+    assert set(directions) == {"isolate"}
     assert page.evaluate(SIDEWAYS) <= 0
-    known = {*static_files(), "/v1/models"}
-    strange = [url for url in visitor.requests if urlsplit(url).path not in known]
-    assert all(url.startswith((f"{server.address}/v1/models/hostile/", "data:")) for url in strange), strange
 
 
 @pytest.mark.long
 def test_a_server_with_keys_is_shown_to_who_has_one(service, server, visitor):
-    (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
-    service.store.add_api_key("me", "read", digest, 0.0)
-    service.store.add_api_key("web", "page", page_digest, 0.0)
-    service.maintenance.reload_api_keys()
+    reader, of_page = add_key(service, "read"), add_key(service, "page")
     visit(service, 20)
     page = visitor.page
     page.goto(server.address)
     expect(page.locator("#ask-key")).to_be_visible()
     expect(page.locator("#panels")).to_be_hidden()
     expect(page.locator("#key-refused")).to_be_hidden()
-    for key in (wrong, "no key\u2026", of_page):
-        page.get_by_label("Key", exact=True).fill(key)
-        page.keyboard.press("Enter")
+    for key in ("fc_wrong", "no key\u2026", of_page):
+        visitor.enter_key(key)
         expect(page.locator("#key-refused")).to_be_visible()
     page.reload()  # a key that may not read does not take the form away
     expect(page.locator("#key-refused")).to_contain_text("this key's role is 'page'")
-    page.get_by_label("Key", exact=True).fill(right)
-    page.keyboard.press("Enter")
-    expect(page.locator("#accepted")).to_have_text("20")
+    visitor.enter_key(reader)
+    has_accepted(page, 20)
     page.reload()
-    expect(page.locator("#accepted")).to_have_text("20")
+    has_accepted(page, 20)
     # It is in no place where others may see it: not on the page, not in an address, and in this tab only.
-    assert right not in page.content()
-    assert not any(right in url for url in visitor.requests)
+    assert reader not in page.content()
+    assert not any(reader in url for url in visitor.requests)
     other = page.context.new_page()
     other.goto(server.address)
     expect(other.locator("#ask-key")).to_be_visible()
@@ -245,8 +224,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(service, server, visitor):
     expect(page.locator("#ask-key")).to_be_visible()
     expect(page.locator("#panels")).to_be_hidden()
     assert page.evaluate("sessionStorage.length") == 0
-    visitor.forgive("401")
-    visitor.forgive("403")
+    visitor.forgive("401", "403")
 
 
 @pytest.mark.long
@@ -257,10 +235,10 @@ def test_the_model_is_chosen_by_a_list_or_by_the_address(service, server, visito
     page = visitor.page
     page.goto(server.address)
     expect(page.locator("#picker")).to_have_value("shop")
-    expect(page.locator("#accepted")).to_have_text("20")
+    has_accepted(page, 20)
     page.get_by_label("Model").select_option("tea-room")
     expect(page).to_have_url(f"{server.address}/#tea-room")
-    expect(page.locator("#accepted")).to_have_text("30")
+    has_accepted(page, 30)
     expect(page.locator("#estimates-words")).to_contain_text("no opinion")
     expect(page.locator("#best-words")).to_contain_text("draws slates by chance")
     page.goto(f"{server.address}/#nosuch")
@@ -268,7 +246,7 @@ def test_the_model_is_chosen_by_a_list_or_by_the_address(service, server, visito
     expect(page.locator("#no-model")).to_contain_text("no model named “nosuch”")
     expect(page.locator("#panels")).to_be_hidden()
     page.go_back()
-    expect(page.locator("#accepted")).to_have_text("30")
+    has_accepted(page, 30)
 
 
 @pytest.mark.long
@@ -304,11 +282,8 @@ def test_the_calls_that_an_unvisited_model_offers_work(service, server, visitor,
     page, environment = visitor.page, os.environ | {"NO_PROXY": "127.0.0.1"}
     page.goto(server.address)
     if keyed:
-        environment["FIRSTCLICK_KEY"], digest = new_key()
-        service.store.add_api_key("me", "write", digest, 0.0)
-        service.maintenance.reload_api_keys()
-        page.get_by_label("Key", exact=True).fill(environment["FIRSTCLICK_KEY"])
-        page.keyboard.press("Enter")
+        environment["FIRSTCLICK_KEY"] = add_key(service, "write")
+        visitor.enter_key(environment["FIRSTCLICK_KEY"])
         expect(page.locator("#call-recommend")).to_contain_text("$FIRSTCLICK_KEY")
         visitor.forgive("401")
     expect(page.locator("#first-calls")).to_be_visible()
@@ -316,14 +291,17 @@ def test_the_calls_that_an_unvisited_model_offers_work(service, server, visitor,
 
     def call(text):
         done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, check=True)
-        return dict(json.loads(done.stdout))
+        return json.loads(done.stdout)
 
     token = call(page.inner_text("#call-recommend"))["token"]
-    told = call(page.inner_text("#call-feedback").replace("TOKEN", token))
-    assert told == {"status": "accepted", "seq": 2}
+    receipt = call(page.inner_text("#call-feedback").replace("TOKEN", token))
+    assert receipt == {"status": "accepted", "seq": 2}
     expect(page.locator("#learning")).to_be_visible()
     expect(page.locator("#first-calls")).to_be_hidden()
-    expect(page.locator("#accepted")).to_have_text("1")
+    has_accepted(page, 1)
+
+
+# The example page
 
 
 def mark_slate(page):
@@ -336,10 +314,6 @@ def has_next_slate(page):
     expect(page.locator("#slots button")).to_have_count(3)
 
 
-def has_seen(page, examined):
-    expect(page.locator("#seen")).to_have_text(f"Seen: {examined} of 3.")
-
-
 def answer(page, what):
     mark_slate(page)
     page.locator(what).click()
@@ -347,23 +321,22 @@ def answer(page, what):
 
 
 def test_the_example_page_sends_the_click_and_the_lack_of_one(service, server, visitor):
-    page, recent = visitor.page, service.model("shop").recent
+    page = visitor.page
     page.goto(f"{server.address}/ui/example.html#shop")
     expect(page.locator("#slots button")).to_have_count(3)
-    answer(page, "#slots li:nth-child(3) button")
-    expect(page.locator("#said")).to_contain_text("Kept as event 2 (accepted)")
-    answer(page, "#others")
-    expect(page.locator("#said")).to_contain_text("Kept as event 3 (accepted)")
-    assert [feedback.click for _, feedback in recent] == [2, None]
-    # Whoever leaves without a click tells that too, and the page that they went to shows it.
-    has_seen(page, 3)
+    for what, event in (("#slots li:nth-child(3) button", 2), ("#others", 3)):
+        answer(page, what)
+        expect(page.locator("#said")).to_contain_text(f"Kept as event {event} (accepted)")
+    assert clicks(service) == [2, None]
+    # Leaving without a click is reported too, and the next page shows it.
+    expect(page.locator("#seen")).to_have_text("Seen: 3 of 3.")
     page.get_by_role("link", name="Dashboard").click()
-    expect(page.locator("#accepted")).to_have_text("3")
-    assert [feedback.click for _, feedback in recent] == [2, None, None]
+    has_accepted(page, 3)
+    assert clicks(service) == [2, None, None]
     # A slate that was left is not shown again as if it were open. The browser keeps no pages that were left
     # while Playwright drives it, so that it brings one back is played here.
     page.go_back()
-    has_seen(page, 3)
+    expect(page.locator("#seen")).to_have_text("Seen: 3 of 3.")
     mark_slate(page)
     with page.expect_response("**/feedback"):
         page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
@@ -371,46 +344,26 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(service, server, v
     has_next_slate(page)
     answer(page, "#slots li:nth-child(1) button")
     expect(page.locator("#said")).to_contain_text("Kept as event 6 (accepted)")
-    assert [feedback.click for _, feedback in recent] == [2, None, None, None, 0]
+    assert clicks(service) == [2, None, None, None, 0]
 
 
-@pytest.mark.parametrize(("hash", "said"), [("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")])
-def test_the_example_page_shows_the_first_model_unless_another_is_named(server, visitor, hash, said):
+def test_the_example_page_shows_the_first_model_unless_another_is_named(service, server, visitor):
     page = visitor.page
-    page.goto(f"{server.address}/ui/example.html{hash}")
-    if said:
-        expect(page.locator("#said")).to_contain_text(said)
-        visitor.forgive("404")
-    else:
-        expect(page.locator("#slots button")).to_have_count(3)
-        expect(page.locator("#model")).to_have_text("shop")
-
-
-@pytest.mark.parametrize("hash", ["", "#shop"])
-def test_the_example_page_says_that_it_has_no_key(service, server, visitor, hash):
-    service.store.add_api_key("me", "read", new_key()[1], 0.0)
-    service.maintenance.reload_api_keys()
-    visitor.page.goto(f"{server.address}/ui/example.html{hash}")
-    expect(visitor.page.locator("#said")).to_contain_text("This example is for servers without keys")
-    expect(visitor.page.locator("#others")).to_be_hidden()
-    visitor.forgive("401")
-
-
-@pytest.mark.long
-def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(service, visitor):
-    page, model = visitor.page, service.model("shop")
-    with Server(service, Settings(port=0)) as server:
-        page.goto(f"{server.address}/ui/example.html#shop")
-        expect(page.locator("#slots button")).to_have_count(3)
-    mark_slate(page)
-    page.locator("#slots button").nth(1).click()
-    page.locator("#slots button").nth(2).click()
-    expect(page.locator("#said")).to_contain_text("sent again")
-    with Server(service, Settings(port=int(server.address.rpartition(":")[2]))):
-        has_next_slate(page)
-        expect(page.locator("#said")).to_contain_text("Kept as event 2 (accepted)")
-    assert [feedback.click for _, feedback in model.recent] == [1]
-    visitor.forgive("net::ERR_")
+    for fragment, words in (("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")):
+        page.goto("about:blank")
+        page.goto(f"{server.address}/ui/example.html{fragment}")
+        if words:
+            expect(page.locator("#said")).to_contain_text(words)
+        else:
+            expect(page.locator("#slots button")).to_have_count(3)
+            expect(page.locator("#model")).to_have_text("shop")
+    add_key(service, "read")
+    for fragment in ("", "#shop"):
+        page.goto("about:blank")
+        page.goto(f"{server.address}/ui/example.html{fragment}")
+        expect(page.locator("#said")).to_contain_text("This example is for servers without keys")
+        expect(page.locator("#others")).to_be_hidden()
+    visitor.forgive("404", "401")
 
 
 @pytest.mark.long
@@ -423,8 +376,8 @@ def test_intervals_and_steps_are_computed_right(server, visitor):
 
     assert numbers("numbers.wilson(0, 0)") == {"rate": None, "low": 0, "high": 1}
     for clicks, slates in ((231, 1000), (0, 10), (10, 10), (1, 3), (5_000_000, 10_000_000)):
-        told = numbers(f"numbers.wilson({clicks}, {slates})")
-        for end in (told["low"], told["high"]):
+        interval = numbers(f"numbers.wilson({clicks}, {slates})")
+        for end in (interval["low"], interval["high"]):
             # Wilson's ends are where the share seen is 1.96 standard errors away.
             distance = (clicks / slates - end) ** 2
             assert distance == pytest.approx(1.959964**2 * end * (1 - end) / slates, abs=1e-12)

@@ -1,4 +1,4 @@
-"""The API against its own OpenAPI: whatever is generated, what comes back is as documented and no 5xx."""
+"""The API against its own OpenAPI: whatever is generated, the answer is as documented and no 5xx."""
 
 import httpx
 import pytest
@@ -13,9 +13,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.openapi import document
-from tests.support.serving import a_server
+from tests.support.serving import a_service, add_key, serve
 
 CHECKS = [
     not_a_server_error,
@@ -36,37 +35,32 @@ OPERATIONS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    text, digest = new_key()
-    with a_server(tmp_path_factory.mktemp("server")) as server:
-        server._service.store.add_api_key("fuzz", "admin", digest, 0.0)
-        server._service.maintenance.reload_api_keys()
-        yield server, {"Authorization": f"Bearer {text}"}
-
-
-def the_api(address):
-    """The document, with the one model there is in place of any name."""
-    told = document()
-    for operations in told["paths"].values():
+def api(tmp_path_factory):
+    """The document with the one model there is in place of any name, and headers for its server."""
+    paths = document()
+    for operations in paths["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
                 if parameter["name"] == "model":
                     parameter["schema"] = {"enum": ["shop"]}
-    # As it stands, the example deletes that model.
-    deletion = told["paths"]["/v1/models/{model}"]["delete"]["requestBody"]["content"]["application/json"]
-    deletion["example"] = {"name": "another"}
-    api = schemathesis.openapi.from_dict(told)
-    api.config.update(base_url=address)
-    return api
+    # The examples would delete that model, and fork it to a policy that is compiled first.
+    for path, method, example in (
+        ("/v1/models/{model}", "delete", {"name": "another"}),
+        ("/v1/models/{model}/fork", "post", {"policy": "cascade-ts", "name": "shop2"}),
+    ):
+        paths["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example
+    api = schemathesis.openapi.from_dict(paths)
+    with a_service(tmp_path_factory.mktemp("server")) as service, serve(service) as server:
+        api.config.update(base_url=server.address)
+        yield api, server.address, {"Authorization": f"Bearer {add_key(service, 'admin')}"}
 
 
 @pytest.mark.parametrize("examples", [4, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("path", "method", "mode"), OPERATIONS)
-def test_what_comes_back_is_as_documented(server, path, method, mode, examples):
-    running, headers = server
-    operation = the_api(running.address)[path][method.upper()]
+def test_answers_are_as_documented(api, path, method, mode, examples):
+    api, address, headers = api
 
-    @given(case=operation.as_strategy(generation_mode=mode))
+    @given(case=api[path][method.upper()].as_strategy(generation_mode=mode))
     @settings(
         max_examples=examples,
         deadline=None,
@@ -80,5 +74,5 @@ def test_what_comes_back_is_as_documented(server, path, method, mode, examples):
         case.validate_response(answer, checks=CHECKS)
 
     play()
-    assert httpx.get(f"{running.address}/health/ready").status_code == 200
-    assert httpx.get(f"{running.address}/v1/models/shop/audit", headers=headers).json()["equal"]
+    assert httpx.get(f"{address}/health/ready").status_code == 200
+    assert httpx.get(f"{address}/v1/models/shop/audit", headers=headers).json()["equal"]

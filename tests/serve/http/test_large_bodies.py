@@ -1,42 +1,26 @@
-"""Large bodies: cut into pieces and decoded to the same, refused with the same words, and nobody waits."""
+"""Large bodies: decoded as small ones, refused with the same words; other requests do not wait for them."""
 
 import asyncio
 import json
 import threading
 
-import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firstclick.serve import Tuning
-from firstclick.serve.http.body_pieces import LARGEST_ENTRY, PIECE, cut, find_pieces
-from firstclick.serve.http.decoding import decode, decode_large
-from firstclick.wire import schemas
-from firstclick.wire.errors import Malformed, TooLarge
-from firstclick.wire.limits import LARGEST_BATCH, MOST_ENTRIES
-from tests.support.serving import ITEMS, Exchange, a_site
+from firstclick.serve.http.body_pieces import cut
+from tests.support import seam
+from tests.support.serving import ITEMS, RECOMMEND, Exchange
 
-CHANGES = msgspec.json.Decoder(schemas.ItemChanges)
+BULK = "/v1/models/shop/items:bulk"
+# Bytes that are decoded at once, and that one entry may have.
+PIECE, LARGEST_ENTRY = 65_536, 1_000_000
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(alphabet='a,[]{}"\\:', max_size=6),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
     max_leaves=12,
 )
-
-
-@pytest.fixture
-def site(tmp_path):
-    with a_site(tmp_path) as site:
-        yield site
-
-
-def put_together(rest, pieces):
-    whole = json.loads(rest)
-    for field, content in pieces:
-        whole[field] += json.loads(content)
-    return whole
 
 
 @given(
@@ -45,131 +29,96 @@ def put_together(rest, pieces):
     st.sampled_from([None, 1]),
 )
 def test_pieces_put_together_are_the_body(body, size, indent):
-    text = json.dumps(body, indent=indent).encode()
-    rest, pieces = cut(text, size)
-    assert put_together(rest, list(pieces)) == body
-
-
-def slow_pieces(text, size):
-    """The reference of the kernel, for lists of plain numbers: cut at the first comma after `size`."""
-    found, start = [], text.index("[") + 1
-    for at, character in enumerate(text):
-        if character == "]" or (character == "," and at - start >= size):
-            found.append(text[start:at])
-            start = at + 1
-    return found
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
-def test_cut_at_the_first_comma_that_is_far_enough(size):
-    text = '{"a":[10,2,333,4,55555,6]}'
-    _, pieces = cut(text.encode(), size)
-    assert [content.decode()[1:-1] for _, content in pieces] == slow_pieces(text, size)
-
-
-def test_brackets_and_commas_in_texts_are_no_places_to_cut():
-    entries = ['"x\\\\"', '"\\"],[\\""', '{"a": [1, 2]}', "3"]
-    _, pieces = cut(f'{{"a":[{",".join(entries)}]}}'.encode(), 1)
-    assert [content.decode()[1:-1] for _, content in pieces] == entries
-
-
-@pytest.mark.parametrize("text", ["{", "[1,2", '{"a": "b', "{}}", '{"a": ["\\"]}'])
-def test_what_does_not_match_is_no_json(text):
-    places = np.empty((100, 4), np.int64)
-    assert find_pieces(np.frombuffer(text.encode(), np.uint8), 1, places) == -1
+    rest, pieces = cut(json.dumps(body, indent=indent).encode(), size)
+    whole = json.loads(rest)
+    for field, content in pieces:
+        whole[field] += json.loads(content)
+    assert whole == body
 
 
 def items(n):
     return [{"id": f"i{row}", "name": 'a, "b" ]}', "features": [row / 8, 2]} for row in range(n)]
 
 
-def test_a_large_body_is_decoded_to_the_same():
-    body = json.dumps({"put": items(5000), "withdraw": [f"x{row}" for row in range(20_000)]}).encode()
-    assert len(body) > 4 * PIECE
-    assert decode_large(CHANGES, body) == decode(CHANGES, body)
+def test_a_large_body_is_decoded_to_the_same(site):
+    put, gone = items(3000), [f"i{row}" for row in range(0, 3000, 2)]
+    body = json.dumps({"put": put}).encode()
+    assert len(body) > 2 * PIECE
+    assert site.post_bytes(BULK, body).status_code == 200
+    # Large, without a long list.
+    assert site.post_bytes(BULK, json.dumps({"withdraw": gone}).encode().ljust(2 * PIECE)).status_code == 200
+    listed = seam.model(site.service).items()
+    assert list(listed)[len(ITEMS) :] == [item["id"] for item in put[1::2]]
+    for item in put[1::2]:
+        assert listed[item["id"]].name == item["name"]
+        assert listed[item["id"]].features == pytest.approx(item["features"])
 
 
-@pytest.mark.parametrize(
-    ("last", "sentence"),
-    [
-        ('{"id": []}', "put[5000].id must be a whole number or a text, got a list of 0"),
-        ('{"id": "a", "color": 1}', "put[5000].color is not a field"),
-        ('{"id": "a", "id": "b"}', '"id" is given twice'),
-        ('{"id": "a\\u0000"}', "NUL character"),
-        ('{"id": "a"} {"id": "b"}', "cannot be read"),
-        ("", "a comma with nothing beside it"),
-        ("nul", "cannot be read"),
-    ],
-)
-def test_what_is_wrong_in_a_late_piece_is_told_with_its_place(last, sentence):
-    text = json.dumps({"put": items(5000)})
+LATE = [
+    ('{"id": []}', "put[3000].id must be a whole number or a text, got a list of 0"),
+    ('{"id": "a", "color": 1}', "put[3000].color is not a field"), ('{"id": "a", "id": "b"}', "given twice"),
+    ('{"id": "a\\u0000"}', "NUL character"), ('{"id": "a"} {"id": "b"}', "cannot be read"),
+    ("", "a comma with nothing beside it"), ("nul", "cannot be read"),
+]  # fmt: skip
+
+
+def test_wrong_parts_of_a_large_body_are_named_with_their_path(site):
+    put = json.dumps(items(3000))
     # The last entry is a piece of its own.
-    filler = " " * PIECE
-    body = f"{text[:-2]}{filler},{last}]}}".encode()
-    with pytest.raises(Malformed) as caught:
-        decode_large(CHANGES, body)
-    assert sentence in str(caught.value)
+    bodies = [(f'{{"put": {put[:-1]}{" " * PIECE},{last}]}}', 422, words) for last, words in LATE]
+    bodies += [
+        (f'["{" " * 2 * PIECE}"]', 422, "the body must be an object, got a list of 1"),
+        (f'{{"put": {put}, "put": {put}}}', 422, "given twice"),
+        ('{"put": ["a"' + " " * 2 * LARGEST_ENTRY, 422, "brackets or quotes do not match"),
+    ]
+    # One entry that could not be cut is refused unread.
+    for body, filler in (
+        ('{"put": [{"id": "a", "name": "%s"}]}', "a" * 2 * LARGEST_ENTRY),
+        ('{"put": [{"id": "a", "features": [0%s]}]}', ",0" * LARGEST_ENTRY),
+        ('{"name%s": 1}', "a" * 2 * LARGEST_ENTRY),
+    ):
+        bodies.append((body % filler, 413, "one entry of a list may have 1000000 bytes"))
+    for body, code, words in bodies:
+        answer = site.post_bytes(BULK, body.encode())
+        assert answer.status_code == code, words
+        assert words in answer.json()["error"]["message"]
+    assert site.ask("GET", "/v1/models/shop").json()["seq"] == 1
 
 
-def test_a_large_body_without_a_long_list():
-    body = b'{"withdraw": ["a"]%b}' % (b" " * 2 * PIECE)
-    assert decode_large(CHANGES, body) == schemas.ItemChanges(withdraw=["a"])
-    with pytest.raises(Malformed, match="the body must be an object, got a list of 1"):
-        decode_large(CHANGES, b'["%b"]' % (b" " * 2 * PIECE))
-
-
-def test_a_field_that_is_there_twice_is_refused_in_pieces_too():
-    long = json.dumps(items(2000))
-    with pytest.raises(Malformed, match='"put" is given twice'):
-        decode_large(CHANGES, f'{{"put": {long}, "put": {long}}}'.encode())
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"put": [{"id": "a", "name": "%s"}]}',
-        '{"put": [{"id": "a", "features": [0%s]}]}',
-        '{"name%s": 1}',
-    ],
-)
-def test_one_entry_that_could_not_be_cut_is_refused_unread(body):
-    filler = ",0" * LARGEST_ENTRY if "0%s" in body else "a" * 2 * LARGEST_ENTRY
-    with pytest.raises(TooLarge, match="one entry of a list may have 1000000 bytes"):
-        decode_large(CHANGES, (body % filler).encode())
-
-
-def test_a_batch_that_is_too_large_is_not_read(site):
-    exchange = Exchange(site.app, [b"x" * 600] * 10)
-    path = "/v1/models/shop/feedback:batch"
-    site.runner.run(exchange.ask("POST", path, {"content-length": str(LARGEST_BATCH + 1)}))
-    assert (exchange.code, exchange.n_read) == (413, 0)
-
-
-def test_a_batch_of_as_many_of_the_longest_tokens_is_read(site):
-    entry = {"token": "A" * 8192, "clicks": list(range(255)), "examined": 255}
-    answer = site.ask("POST", "/v1/models/shop/feedback:batch", {"feedback": [entry] * MOST_ENTRIES})
-    assert answer.status_code == 200
-    assert len(answer.json()["results"]) == MOST_ENTRIES
-    assert {result["status"] for result in answer.json()["results"]} == {"unknown"}
-
-
-def test_a_large_request_is_decoded_and_answered_off_the_event_loop(site, monkeypatch):
+def test_slow_recommendations_are_made_off_the_event_loop(site, monkeypatch):
     threads = []
     recommend = site.service.recommend
 
-    def noting(*arguments, **asked):
+    def noting(*arguments, **request):
         threads.append(threading.current_thread().name)
-        return recommend(*arguments, **asked)
+        return recommend(*arguments, **request)
 
     monkeypatch.setattr(site.service, "recommend", noting)
-    for exclude in (["tea"], [f"x{row}" for row in range(5000)]):
-        answer = site.ask("POST", "/v1/models/shop/recommend", {"exclude": exclude})
-        assert answer.status_code == 200
-    assert threads[0] == "MainThread"
-    assert threads[1].startswith("firstclick-slow")
+
+    def is_on_the_loop(**request):
+        assert site.ask("POST", RECOMMEND, request).status_code == 200
+        name = threads.pop()
+        assert name == "MainThread" or name.startswith("firstclick-slow")
+        return name == "MainThread"
+
+    site.service.tuning = Tuning(slow_request_seconds=1000.0)
+    is_on_the_loop()
+    assert is_on_the_loop(exclude=["tea"])
+    assert not is_on_the_loop(exclude=[f"x{row}" for row in range(5000)])
+    assert is_on_the_loop()
+    # The last slate was slow.
+    site.service.tuning = Tuning(slow_request_seconds=-1.0)
+    assert is_on_the_loop()
+    site.service.tuning = Tuning(slow_request_seconds=1000.0)
+    assert not is_on_the_loop()
+    assert is_on_the_loop()
+    # After a change the model has work to do for its next slate.
+    site.service.put_items("shop", [ITEMS[0]._replace(id="new")])
+    assert not is_on_the_loop(k=2)
+    assert is_on_the_loop(k=2)
 
 
-def test_whoever_asks_for_a_locked_model_waits_and_nobody_else_does(site):
+def test_a_locked_model_is_waited_for_by_its_own_requests_alone(site):
     site.service.create("other", policy="cascade-ts", k=1, items=ITEMS)
     locked, free = threading.Event(), threading.Event()
 
@@ -183,16 +132,16 @@ def test_whoever_asks_for_a_locked_model_waits_and_nobody_else_does(site):
     locked.wait(20)
 
     async def ask_all():
-        asked = [Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/shop/recommend") for _ in range(12)]
-        waiting = asyncio.gather(*asked)
+        requests = [Exchange(site.app, [b"{}"]).ask("POST", RECOMMEND) for _ in range(12)]
+        waiting = asyncio.gather(*requests)
         await asyncio.sleep(0)
-        # It was slow a moment ago, as may be on a busy machine: that is no reason to wait for the first one.
+        # It was slow a moment ago, as may be on a busy machine: it must not wait for the first one.
         site.app._slow.add("other")
         other = await Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/other/recommend")
         live = await Exchange(site.app).ask("GET", "/health/live")
         still = not waiting.done()
         free.set()
-        return still, other.code, live.code, max(one.code for one in await waiting)
+        return still, other.code, live.code, max(exchange.code for exchange in await waiting)
 
     try:
         assert site.runner.run(asyncio.wait_for(ask_all(), 20)) == (True, 200, 200, 200)
@@ -201,29 +150,3 @@ def test_whoever_asks_for_a_locked_model_waits_and_nobody_else_does(site):
         holder.join()
     # It is free again: on the event loop, from the second on.
     assert "shop" not in site.app._slow
-
-
-def test_a_model_whose_last_slate_was_slow_is_asked_in_a_thread(site):
-    site.service.tuning = Tuning(slow_request_seconds=-1.0)
-    site.recommend()
-    assert site.app._slow == {"shop"}
-    site.service.tuning = Tuning(slow_request_seconds=1000.0)
-    site.recommend()
-    assert site.app._slow == set()
-
-
-def test_a_model_whose_shortcuts_are_to_be_made_is_asked_in_a_thread(site, monkeypatch):
-    threads = []
-    model = site.service.model("shop")
-    arrays = model.engine.arrays
-
-    def noting():
-        threads.append(threading.current_thread().name)
-        return arrays()
-
-    site.service.put_items("shop", [ITEMS[0]._replace(id="new")])
-    monkeypatch.setattr(model.engine, "arrays", noting)
-    site.ask("POST", "/v1/models/shop/recommend", {"k": 2})
-    site.ask("POST", "/v1/models/shop/recommend", {"k": 2})
-    assert threads[0].startswith("firstclick-slow")
-    assert threads[1] == "MainThread"

@@ -49,39 +49,22 @@ def served(stage, ledger):
     assert crowd.codes <= {200, 201, 404, 409, 422}, crowd.codes
 
 
-@pytest.mark.parametrize(
-    ("begun", "piece"),
-    [(HEAD, b"x-slow: 1\r\n"), (HEAD + b"Content-Length: 100000\r\n\r\n", b" ")],
-    ids=["headers", "body"],
-)
-def test_hundreds_of_dripping_clients_are_cut_off(stage, begun, piece):
+def test_hundreds_of_dripping_clients_are_cut_off(stage):
+    """Of some the headers never end, of others the body."""
     ledger = Ledger()
     pid = stage.start(patience=1.0)
     stage.wait_until(200)
     with ExitStack() as opened:
-        slow = connected(stage, 200, opened)
-        assert drip(slow, begun) == 200
+        slow = {piece: connected(stage, 100, opened) for piece in (b"x-slow: 1\r\n", b" ")}
+        begun = [HEAD, HEAD + b"Content-Length: 100000\r\n\r\n"]
+        for connections, first in zip(slow.values(), begun, strict=True):
+            assert drip(connections, first) == 100
         served(stage, ledger)
         until = time.monotonic() + 20
-        while drip(slow, piece):
+        while sum(drip(connections, piece) for piece, connections in slow.items()):
             assert time.monotonic() < until, "dripping must not keep a connection"
             time.sleep(0.1)
         served(stage, ledger)
-    stage.audit(ledger)
-    assert stage.stop(pid) == 0
-    assert not stage.judge(ledger).complaints
-
-
-def test_idle_connections_do_not_stop_others(stage):
-    ledger = Ledger()
-    pid = stage.start()
-    stage.wait_until(200)
-    with ExitStack() as opened:
-        idle = connected(stage, 500, opened)
-        served(stage, ledger)
-        # They are connections still: each may ask.
-        idle[-1].sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
-        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
     stage.audit(ledger)
     assert stage.stop(pid) == 0
     assert not stage.judge(ledger).complaints
@@ -115,42 +98,27 @@ def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(sta
     assert found.acked > 50
 
 
-def test_a_refusal_says_when_to_come_again(stage):
-    pid = stage.start(settings={"requests_per_second": 2.0})
-    replies = [stage.ask("POST", RECOMMEND, {}) for _ in range(8)]
-    refused = [reply for reply in replies if reply.code == 429]
-    assert len(refused) >= 4
-    assert {reply.code for reply in replies} <= {200, 429}
-    for reply in refused:
-        assert 0 < int(reply.headers["retry-after"]) <= 2
-        assert reply.body["error"]["status"] == "overloaded"
-    stage.stop(pid)
-
-
 def bad_requests(stage, n, seed):
     """All kinds of them, none like another."""
     draw = random.Random(seed)
     caller = Caller(stage.port)
+
+    def cut_off(odd):
+        with socket.create_connection(("127.0.0.1", stage.port), timeout=30) as raw:
+            raw.sendall(HEAD + f"X-{odd}: {odd * 20}\r\n".encode() + b"Content-Length: 500\r\n\r\n{")
+
+    kinds = [
+        lambda odd: caller.post("/v1/models/shop/feedback", {"token": odd * 4, "click": 0}),
+        lambda odd: caller.post(f"/v1/models/{odd}/feedback", {"token": odd, "click": 0}),
+        lambda odd: caller.ask("GET", f"/{odd}/{odd}"),
+        lambda odd: caller.post(RECOMMEND, {odd: 1}),
+        lambda odd: caller.post(RECOMMEND, {"candidates": [odd] * 50}),
+        lambda odd: caller.ask("DELETE", f"/v1/models/shop/items/{odd}"),
+        lambda odd: caller.ask(odd.upper()[:8], RECOMMEND),
+        cut_off,
+    ]
     for number in range(n):
-        odd = "".join(draw.choices("abcdefghij0123456789", k=30))
-        match number % 8:
-            case 0:
-                caller.post("/v1/models/shop/feedback", {"token": odd * 4, "click": 0})
-            case 1:
-                caller.post(f"/v1/models/{odd}/feedback", {"token": odd, "click": 0})
-            case 2:
-                caller.ask("GET", f"/{odd}/{odd}")
-            case 3:
-                caller.post(RECOMMEND, {odd: number})
-            case 4:
-                caller.post(RECOMMEND, {"candidates": [odd] * 50})
-            case 5:
-                caller.ask("DELETE", f"/v1/models/shop/items/{odd}")
-            case 6:
-                caller.ask(odd.upper()[:8], RECOMMEND)
-            case 7:
-                with socket.create_connection(("127.0.0.1", stage.port), timeout=30) as raw:
-                    raw.sendall(HEAD + f"X-{odd}: {odd * 20}\r\n".encode() + b"Content-Length: 500\r\n\r\n{")
+        kinds[number % len(kinds)]("".join(draw.choices("abcdefghij0123456789", k=30)))
     caller.close()
 
 
