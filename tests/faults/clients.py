@@ -15,6 +15,10 @@ import numpy as np
 from tests.faults.oracle import Change, put, rolled_back, shares, withdrawn
 from tests.support.made_log import N_FEATURES
 
+# Answers to requests that may be late, late and different, or of an item that is gone.
+CODES = {200, 201, 404, 409, 422}
+# And of a server that has too much to do, or no store.
+REFUSALS = CODES | {429, 503}
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0

@@ -13,8 +13,6 @@ from firstclick.serve.store import open_store
 from tests.faults.clients import MODELS, Caller
 from tests.faults.oracle import Served, judge
 
-DIE_WITHIN = 30.0
-
 
 class Zygote:
     """The process that forks servers (zygote.py)."""
@@ -30,14 +28,11 @@ class Zygote:
         self._read()
 
     def _read(self):
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, "the zygote died; its error stands above"
-        answer = json.loads(line)
-        return answer
+        return json.loads(line)
 
     def call(self, name, *arguments):
-        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([name, arguments]) + "\n")
         self._process.stdin.flush()
         return self._read()
@@ -76,47 +71,44 @@ class Stage:
         self._zygote.call("hang_up", self.port)
 
     def start(self, **life):
-        """A server; its process."""
-        from tests.faults.zygote import Life
+        """Start a server with these fields of `zygote.Life`; return its process id."""
+        pid = self._zygote.call("start", {"url": self.url, "port": self.port, "log": str(self.log)} | life)
+        self._pids.add(pid["pid"])
+        return pid["pid"]
 
-        asked = Life(self.url, self.port, str(self.log), **life)
-        pid = self._zygote.call("start", [*asked[:-1], dict(asked.settings)])["pid"]
-        self._pids.add(pid)
+    def start_ready(self, **life):
+        """Start a server and wait until it is ready."""
+        pid = self.start(**life)
+        self.wait_until(200)
         return pid
 
-    def wait(self, pid, seconds=DIE_WITHIN):
-        """Its exit code, -9 after SIGKILL; None if it lives on."""
+    def wait(self, pid, seconds=30.0):
+        """Return its exit code, -9 after SIGKILL; None if it lives on."""
         code = self._zygote.call("wait", pid, seconds)["code"]
         if code is not None:
             self._pids.discard(pid)
         return code
 
     def die(self, step, times, **life):
-        """A life that ends at this step."""
+        """Start a server that is killed at this step."""
         code = self.wait(self.start(step=step, times=times, **life))
-        assert code == -signal.SIGKILL, (
-            f"the server should have been killed at {step!r}, time {times}, and ended with {code}: "
-            f"{self.said()}"
-        )
+        assert code == -signal.SIGKILL, f"not killed at {step!r}, time {times}: code {code}: {self.said()}"
 
-    def die_some_time(self, seconds, **life):
-        """A life that ends wherever it is by then."""
-        pid = self.start(**life)
-        time.sleep(seconds)
+    def kill(self, pid):
         os.kill(pid, signal.SIGKILL)
         assert self.wait(pid) == -signal.SIGKILL
 
     def stop(self, pid):
-        """End a life as a service manager would."""
+        """End a server as a service manager would."""
         os.kill(pid, signal.SIGTERM)
         return self.wait(pid)
 
     def said(self):
-        """The end of what the servers said."""
+        """Return the end of what the servers wrote."""
         return self.log.read_text()[-3000:] if self.log.exists() else ""
 
     def ask(self, method, path, body=None):
-        """One question to the server that lives now, answered."""
+        """Send one request to the server that lives now; it must answer."""
         caller = Caller(self.port)
         try:
             reply = caller.ask(method, path, body)
@@ -126,7 +118,7 @@ class Stage:
         return reply
 
     def wait_until(self, code, path="/health/ready", *, seconds=20.0):
-        """The answer, once it has this code."""
+        """Return the answer, once it has this code."""
         until = time.monotonic() + seconds
         while (reply := self.ask("GET", path)).code != code:
             assert time.monotonic() < until, (path, reply)
@@ -134,14 +126,30 @@ class Stage:
         return reply
 
     def audit(self, ledger):
-        """Have the server that lives now say what it serves."""
+        """Let the server that lives now report what it serves."""
         for model in MODELS:
             code, body, _ = self.ask("GET", f"/v1/models/{model}/audit")
             if code != 200:
-                body = {"seq": 0, "digest": str(body), "equal": False}  # Not even that it could say.
+                body = {"seq": 0, "digest": str(body), "equal": False}
             ledger.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
 
     def judge(self, ledger):
-        """The oracle, when nobody uses the store any more."""
+        """Return the verdict of the oracle, when no process uses the store any more."""
         with open_store(self.url) as store:
             return judge(store, ledger)
+
+    def finish(self, pid, ledger):
+        """Stop a server that is ready; the oracle must find nothing wrong."""
+        self.wait_until(200, seconds=30)
+        self.audit(ledger)
+        assert self.stop(pid) == 0, self.said()
+        verdict = self.judge(ledger)
+        assert not verdict.complaints, str(verdict)
+        return verdict
+
+
+@pytest.fixture
+def stage(zygote, tmp_path):
+    """Servers on a SQLite file."""
+    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
+        yield made

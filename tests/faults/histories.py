@@ -69,17 +69,3 @@ def _replaced_tables(url, by):
                     f"SELECT setval(pg_get_serial_sequence('{target}.{name}', 'id'), "
                     f"coalesce(max(id), 1)) FROM {target}.{name}".encode()
                 )
-
-
-def asked(url, statement, *values):
-    """The answer to a query, or what it does, behind the store's back; tables are in braces."""
-    if url.startswith("postgresql"):
-        text = re.sub(r"{(\w+)}", r"firstclick_\1", statement).replace("?", "%s")
-        with psycopg.connect(url) as connection:
-            done = connection.execute(text.encode(), values)
-            return done.fetchall() if done.description else []
-    connection = sqlite3.connect(url, timeout=20)
-    found = connection.execute(re.sub(r"{(\w+)}", r"\1", statement), values).fetchall()
-    connection.commit()
-    connection.close()
-    return found
