@@ -1,5 +1,5 @@
-"""Stores that are set back behind a server's back, as by a standby that was promoted without its last commits
-or by a backup that was restored: a second history of a store, and the exchange of one for the other."""
+"""A second history of a store, as after a standby was promoted without its last commits or a backup was
+restored, and the exchange of one history for the other behind a server's back."""
 
 import itertools
 import re
