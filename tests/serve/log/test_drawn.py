@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstclick.online.baseline import Choice, Chosen
@@ -68,6 +68,7 @@ def test_what_was_packed_is_read(drawn):
     assert plain(read) == plain(drawn)
 
 
+@settings(max_examples=30)
 @given(rows_of_a_catalog, st.integers(0, 2**30))
 def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows, start):
     assert unpack_rows(pack_rows(rows + start, N_ROWS + start)).tolist() == (rows + start).tolist()

@@ -1,5 +1,6 @@
 """Snapshots are a cache: whatever is wrong with them, a restart comes to what the log says."""
 
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -81,7 +82,7 @@ def test_a_broken_snapshot_is_passed_over(written, place, damage, caplog):
     kept = dict(sql(place, "SELECT seq, content FROM snapshot"))
     # The newest, then the one before, then all: the last is recovery from the log alone.
     newest_first = [*sorted(kept, reverse=True), 0]
-    for seq, older in zip(newest_first, newest_first[1:], strict=False):
+    for seq, older in itertools.pairwise(newest_first):
         with shop_at(place) as shop:
             assert shop.describe()["restored_from"] == seq
         sql(place, "UPDATE snapshot SET content = ? WHERE seq = ?", damage(kept[seq]), seq)
