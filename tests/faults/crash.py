@@ -11,7 +11,7 @@ import pytest
 
 from firstclick.serve.store import open_store
 from tests.faults.clients import MODELS, Caller
-from tests.faults.oracle import Served, judge
+from tests.faults.oracle import Served, check
 
 
 class Zygote:
@@ -51,7 +51,7 @@ def zygote():
     made.close()
 
 
-class Stage:
+class ServerUnderTest:
     """A store and a port on which one server after another lives and dies."""
 
     def __init__(self, zygote, url, folder):
@@ -70,15 +70,15 @@ class Stage:
             self.wait(pid)
         self._zygote.call("hang_up", self.port)
 
-    def start(self, **life):
-        """Start a server with these fields of `zygote.Life`; return its process id."""
-        pid = self._zygote.call("start", {"url": self.url, "port": self.port, "log": str(self.log)} | life)
+    def start(self, **spec):
+        """Start a server with these fields of `zygote.ServerSpec`; return its process id."""
+        pid = self._zygote.call("start", {"url": self.url, "port": self.port, "log": str(self.log)} | spec)
         self._pids.add(pid["pid"])
         return pid["pid"]
 
-    def start_ready(self, **life):
+    def start_ready(self, **spec):
         """Start a server and wait until it is ready."""
-        pid = self.start(**life)
+        pid = self.start(**spec)
         self.wait_until(200)
         return pid
 
@@ -89,9 +89,9 @@ class Stage:
             self._pids.discard(pid)
         return code
 
-    def die(self, step, times, **life):
+    def kill_at(self, step, times, **spec):
         """Start a server that is killed at this step."""
-        code = self.wait(self.start(step=step, times=times, **life))
+        code = self.wait(self.start(step=step, times=times, **spec))
         assert code == -signal.SIGKILL, f"not killed at {step!r}, time {times}: code {code}: {self.said()}"
 
     def kill(self, pid):
@@ -125,31 +125,31 @@ class Stage:
             time.sleep(0.02)
         return reply
 
-    def audit(self, ledger):
+    def audit(self, history):
         """Let the server that lives now report what it serves."""
         for model in MODELS:
             code, body, _ = self.ask("GET", f"/v1/models/{model}/audit")
             if code != 200:
                 body = {"seq": 0, "digest": str(body), "equal": False}
-            ledger.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
+            history.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
 
-    def judge(self, ledger):
-        """Return the verdict of the oracle, when no process uses the store any more."""
+    def check(self, history):
+        """Return the result of the oracle, when no process uses the store any more."""
         with open_store(self.url) as store:
-            return judge(store, ledger)
+            return check(store, history)
 
-    def finish(self, pid, ledger):
+    def finish(self, pid, history):
         """Stop a server that is ready; the oracle must find nothing wrong."""
         self.wait_until(200, seconds=30)
-        self.audit(ledger)
+        self.audit(history)
         assert self.stop(pid) == 0, self.said()
-        verdict = self.judge(ledger)
-        assert not verdict.complaints, str(verdict)
-        return verdict
+        result = self.check(history)
+        assert not result.complaints, str(result)
+        return result
 
 
 @pytest.fixture
-def stage(zygote, tmp_path):
+def server(zygote, tmp_path):
     """Servers on a SQLite file."""
-    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
+    with ServerUnderTest(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
         yield made

@@ -1,7 +1,7 @@
 """The oracle: is what clients were answered true of the log, and is the served model what the log says?
 
-It knows nothing but what clients sent and were answered (`Ledger`) and the store as it was left, and runs
-code of its own process: a broken server does not judge itself.
+It knows only what clients sent and were answered (`ClientHistory`) and the store as it was left, and runs
+code of its own process: a broken server does not check itself.
 """
 
 import base64
@@ -93,7 +93,7 @@ class Served(NamedTuple):
     equal: bool
 
 
-class Ledger:
+class ClientHistory:
     """All that clients sent and were answered; written by many threads."""
 
     def __init__(self):
@@ -105,29 +105,29 @@ class Ledger:
         self.set_back = False  # whether the store was, and slates may be of what it has lost
         self.statuses = Counter()
 
-    def send(self, model, token, click):
+    def record_sent(self, model, token, click):
         """To be called before it is sent."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
 
-    def show(self, model, token, unit=None):
+    def record_slate(self, model, token, unit=None):
         """A slate that a client was given, whether or not it will report it."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).unit = unit
 
-    def hear(self, token, click, status, seq):
+    def record_answer(self, token, click, status, seq):
         with self._lock:
             self.statuses[status] += 1
             self.slates[token].answers.append(Answer(click, status, seq))
 
-    def send_changes(self, changes):
+    def record_changes_sent(self, changes):
         """Changes of one request: they come together, one after the other, or not at all."""
         with self._lock:
             self.changes_sent += changes
             # What is put has a name of its own, so that this is it and no other.
             self.followers |= {(first.model, first.said): then.said for first, then in pairwise(changes)}
 
-    def hear_changes(self, changes, seq):
+    def record_changes_done(self, changes, seq):
         """The last of them was acknowledged as event `seq`."""
         with self._lock:
             self.changes_done += [
@@ -135,8 +135,8 @@ class Ledger:
             ]
 
 
-class Verdict(NamedTuple):
-    """What is wrong, a sentence each, and how much there was to judge."""
+class CheckResult(NamedTuple):
+    """What is wrong, a sentence each, and how much there was to check."""
 
     complaints: list[str]
     events: int
@@ -153,29 +153,29 @@ class Verdict(NamedTuple):
         return "\n".join([counts, *self.complaints[:20]])
 
 
-def judge(store, ledger):
+def check(store, history):
     """The oracle O of a store that no process uses now."""
     complaints, total = store.check(), Counter()
     logs = {stored.name: list(chain.from_iterable(store.events(stored.id, 0))) for stored in store.models()}
     for stored in store.models():
-        audited = Judged(store, stored, logs, ledger)
+        audited = ModelCheck(store, stored, logs, history)
         found = list(audited.complaints())
         complaints += [f"{stored.name}: {complaint}" for complaint in found]
         total.update(audited.counts)
-    return Verdict(complaints, *(total[name] for name in Verdict._fields[1:]))
+    return CheckResult(complaints, *(total[name] for name in CheckResult._fields[1:]))
 
 
-class Judged:
+class ModelCheck:
     """One model of the store, its log, and what clients know of it."""
 
-    def __init__(self, store, stored, logs, ledger):
-        self.store, self.stored, self.ledger = store, stored, ledger
+    def __init__(self, store, stored, logs, history):
+        self.store, self.stored, self.history = store, stored, history
         self.events, self.is_arm = logs[stored.name], stored.name in ARM_OF
         self.origin = logs[ARM_OF[stored.name]] if self.is_arm else []
         self.at = {event.seq: event for event in self.events}
-        slates = [slate for slate in ledger.slates.values() if slate.model == stored.name]
+        slates = [slate for slate in history.slates.values() if slate.model == stored.name]
         self.slates = {slate.nonce: slate for slate in slates}
-        self.served = [served for served in ledger.served if served.model == stored.name]
+        self.served = [served for served in history.served if served.model == stored.name]
         self.counts = Counter(events=len(self.events))
 
     def complaints(self):
@@ -248,15 +248,15 @@ class Judged:
     def of_changes(self):
         logged = {event.seq: _said(event) for event in self.events if event.kind not in UNASKED}
         name = ARM_OF.get(self.stored.name, self.stored.name)
-        sent = Counter(change.said for change in self.ledger.changes_sent if change.model == name)
+        sent = Counter(change.said for change in self.history.changes_sent if change.model == name)
         for said, n in Counter(logged.values()).items():
             if n > sent[said]:
                 yield f"{said[:2]} is {n} times in the log and was sent {sent[said]} times"
         for seq, said in logged.items():
-            then = self.ledger.followers.get((name, said))
+            then = self.history.followers.get((name, said))
             if then is not None and logged.get(seq + 1) != then:
                 yield f"event {seq} is one half of a request, and the other does not follow"
-        for change in self.ledger.changes_done:
+        for change in self.history.changes_done:
             if change.model == self.stored.name and logged.get(change.seq or 0) != change.said:
                 yield f"event {change.seq} is not {change.said[:2]}, acknowledged as such"
 
@@ -333,7 +333,7 @@ class Judged:
         drawn = audit_slates(store, stored)
         self.counts["redrawn"] += drawn.equal
         # A slate that was shown before its store was set back may come back after that.
-        lost = drawn.not_evaluable.get(LOST, 0) if self.ledger.set_back else 0
+        lost = drawn.not_evaluable.get(LOST, 0) if self.history.set_back else 0
         # What others drew, for an arm of a trial, or sent to an arm, is not drawn again here.
         others = drawn.not_evaluable.get(OTHER_ARM, 0)
         others += drawn.not_evaluable.get(NOT_RECORDED, 0) if self.is_arm else 0

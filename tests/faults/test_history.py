@@ -19,7 +19,7 @@ from firstclick.serve.store.store import Appended, Store
 from firstclick.serve.writer import _Waiting
 from firstclick.wire.errors import OtherHistory, Unavailable
 from tests.faults import mutants
-from tests.faults.histories import copied, replaced
+from tests.faults.second_history import copied, replaced
 from tests.support import seam
 from tests.support.made_log import K, made_items
 from tests.support.serving import a_site
@@ -46,7 +46,7 @@ def answer(service, n, click=0, name="shop"):
         service.feedback(name, service.recommend(name).token, click)
 
 
-class Scene(NamedTuple):
+class DivergedStore(NamedTuple):
     """A server that has folded up to event LOST, and the copy of its store at event COMMON."""
 
     url: str
@@ -81,7 +81,7 @@ def served_is_logged(service):
 
 
 @contextmanager
-def scene_at(url, folder):
+def diverged_store(url, folder):
     # The service polls only when a test says so.
     with open_service(url, poll_seconds=600.0) as service:
         create(service, "shop", "bar")
@@ -89,12 +89,12 @@ def scene_at(url, folder):
         copy = copied(url, folder)
         answer(service, LOST - COMMON - 1)
         service.put_items("shop", made_items(1, first=70))
-        yield Scene(url, service, copy)
+        yield DivergedStore(url, service, copy)
 
 
 @pytest.fixture
-def scene(store_url, tmp_path):
-    with scene_at(store_url, tmp_path) as made:
+def diverged(store_url, tmp_path):
+    with diverged_store(store_url, tmp_path) as made:
         yield made
 
 
@@ -102,66 +102,66 @@ def scene(store_url, tmp_path):
 
 
 @pytest.mark.parametrize("head", [COMMON, COMMON + 1, LOST, LOST + 3])
-def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(scene, head, caplog):
+def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(diverged, head, caplog):
     """Before the old head, at it with other events, and past it."""
-    found = found_by_a_poll(scene, head)
+    found = found_by_a_poll(diverged, head)
     assert (found.known, found.lost, found.exact) == (LOST, LOST - COMMON, True)
     assert f"shop: the store was set back: {found}" in caplog.text
 
 
-def found_by_a_poll(scene, head):
-    scene.go_on_elsewhere(head)
-    scene.service.run_background()
-    return scene.check_followed()
+def found_by_a_poll(diverged, head):
+    diverged.go_on_elsewhere(head)
+    diverged.service.run_background()
+    return diverged.check_followed()
 
 
-def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene, tmp_path):
-    copy = copied(scene.url, tmp_path)
+def test_a_log_that_only_grew_is_followed_and_nothing_is_said(diverged, tmp_path):
+    copy = copied(diverged.url, tmp_path)
     with open_service(copy) as other:
         answer(other, 3)
-    replaced(scene.url, copy)
-    model = scene.service.model("shop")
-    scene.service.run_background()
-    assert scene.service.model("shop") is model
+    replaced(diverged.url, copy)
+    model = diverged.service.model("shop")
+    diverged.service.run_background()
+    assert diverged.service.model("shop") is model
     assert model.seq == LOST + 3
-    answer(scene.service, 1)
-    assert served_is_logged(scene.service)
-    assert scene.service.models.set_backs == {}
+    answer(diverged.service, 1)
+    assert served_is_logged(diverged.service)
+    assert diverged.service.models.set_backs == {}
 
 
 # -- found by an append
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(scene, head):
-    found_by_an_append(scene, head)
+def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(diverged, head):
+    found_by_an_append(diverged, head)
 
 
-def found_by_an_append(scene, head):
-    service = scene.service
+def found_by_an_append(diverged, head):
+    service = diverged.service
     token = service.recommend("shop", exclude=["i70"]).token  # Which the other history does not have.
-    scene.go_on_elsewhere(head)
-    before = scene.log()
+    diverged.go_on_elsewhere(head)
+    before = diverged.log()
     with pytest.raises(Unavailable, match="the store was set back"):
         service.feedback("shop", token, 0)
-    assert scene.log() == before
+    assert diverged.log() == before
     # Slates are shown meanwhile, and nothing else is taken.
     assert len(service.recommend("shop").items) == K
     with pytest.raises(Unavailable, match="is being loaded again"):
         service.withdraw_items("shop", ["i3"])
     service.run_background()
-    scene.check_followed()
+    diverged.check_followed()
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(scene):
-    service = scene.service
-    scene.go_on_elsewhere(LOST)
+def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(diverged):
+    service = diverged.service
+    diverged.go_on_elsewhere(LOST)
     told = {}
 
     def waiting(name, number):
         token = service.keys.read(service.recommend(name).token, service.model(name).id, days=7)
-        payload = scene.log()[1].payload
+        payload = diverged.log()[1].payload
         event = NewEvent(1, token.nonce, payload, time.time())
         return _Waiting(
             [(service.model(name), event)], lambda outcome: told.update({f"{name} {number}": outcome})
@@ -173,7 +173,7 @@ def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(sc
     ((one,), (two,)) = told["bar 1"], told["bar 2"]
     assert (one.seq, two.seq) == (2, 3)
     assert [event.seq for event in log_of(service.store, 2)] == [1, 2, 3]
-    assert len(scene.log()) == LOST
+    assert len(diverged.log()) == LOST
     assert seam.model(service, "bar").seq == 3
 
 
@@ -200,12 +200,12 @@ def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(store_url, tmp_pat
 
 
 def found_at_a_restart(url, folder, head):
-    with scene_at(url, folder) as scene:
-        seam.model(scene.service, "shop").snapshot()
-        ((seq, snapshot),) = scene.service.store.snapshots(1)
-        scene.go_on_elsewhere(head)
+    with diverged_store(url, folder) as diverged:
+        seam.model(diverged.service, "shop").snapshot()
+        ((seq, snapshot),) = diverged.service.store.snapshots(1)
+        diverged.go_on_elsewhere(head)
         # As a server would have left it that did not compare.
-        scene.service.store.save_snapshot(1, seq, snapshot)
+        diverged.service.store.save_snapshot(1, seq, snapshot)
     for _ in range(2):
         with open_service(url) as service:
             assert served_is_logged(service)
@@ -214,85 +214,85 @@ def found_at_a_restart(url, folder, head):
 
 
 def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url, tmp_path):
-    with scene_at(store_url, tmp_path) as scene:
-        seam.model(scene.service, "shop").snapshot()
-        answer(scene.service, 1)
+    with diverged_store(store_url, tmp_path) as diverged:
+        seam.model(diverged.service, "shop").snapshot()
+        answer(diverged.service, 1)
     with open_service(store_url) as service:
         assert service.model("shop").restored_from == LOST
         assert served_is_logged(service)
 
 
-def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene):
-    scene.go_on_elsewhere(LOST + 1)
+def test_no_snapshot_of_a_lost_history_gets_into_the_store(diverged):
+    diverged.go_on_elsewhere(LOST + 1)
     with pytest.raises(OtherHistory):
-        seam.model(scene.service, "shop").snapshot()
-    assert scene.service.store.snapshots(1) == []
+        seam.model(diverged.service, "shop").snapshot()
+    assert diverged.service.store.snapshots(1) == []
 
 
 # -- the same event at the same place, and another one before it
 
 
-def same_last_event(scene):
+def same_last_event(diverged):
     """A process that lost its connection while it committed sends the same batch again, after the failover:
     the same event, to the last bit, at the same place. But another one came before it there."""
-    last = scene.log()[-1]
-    with open_service(scene.copy) as other:
+    last = diverged.log()[-1]
+    with open_service(diverged.copy) as other:
         answer(other, LOST - COMMON - 1, click=1)
         folded = {1: other.model("shop").last}
         (place,) = other.store.append([(1, NewEvent(*last[1:]))], folded)
         assert place.seq == last.seq
-    replaced(scene.url, scene.copy)
-    assert scene.log()[-1] == last
+    replaced(diverged.url, diverged.copy)
+    assert diverged.log()[-1] == last
 
 
-def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene):
-    same_last_event(scene)
-    scene.service.run_background()
-    assert scene.service.model("shop").set_back or scene.service.models.set_backs
-    found = scene.check_followed()
+def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(diverged):
+    same_last_event(diverged)
+    diverged.service.run_background()
+    assert diverged.service.model("shop").set_back or diverged.service.models.set_backs
+    found = diverged.check_followed()
     assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
-def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(scene):
-    same_last_event(scene)
+def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(diverged):
+    same_last_event(diverged)
     with pytest.raises(Unavailable, match="the store was set back"):
-        answer(scene.service, 1)
+        answer(diverged.service, 1)
 
 
 # -- how many
 
 
-def test_more_than_is_remembered_is_told_as_at_least(scene, tmp_path, monkeypatch):
+def test_more_than_is_remembered_is_told_as_at_least(diverged, tmp_path, monkeypatch):
     monkeypatch.setattr(model_module, "PAST", 3)
-    model = scene.service.model("shop")
+    model = diverged.service.model("shop")
     model.past = deque(model.past, maxlen=3)
-    found = found_by_a_poll(scene, LOST + 2)
+    found = found_by_a_poll(diverged, LOST + 2)
     assert (found.lost, found.exact) == (3, False)
     # To a shorter log: what is beyond its end is gone for sure.
-    copy = copied(scene.url, tmp_path)
-    answer(scene.service, 8)
-    known = seam.model(scene.service, "shop").seq
-    replaced(scene.url, copy)
-    scene.service.run_background()
-    found = scene.check_followed()
+    copy = copied(diverged.url, tmp_path)
+    answer(diverged.service, 8)
+    known = seam.model(diverged.service, "shop").seq
+    replaced(diverged.url, copy)
+    diverged.service.run_background()
+    found = diverged.check_followed()
     assert (found.known, found.lost, found.exact) == (known, 8, False)
 
 
-def test_what_was_appended_and_never_folded_counts(scene, monkeypatch):
+def test_what_was_appended_and_never_folded_counts(diverged, monkeypatch):
     """The store is set back between a commit and the fold of what it holds, of which some is another's."""
-    service, append = scene.service, scene.service.store.append
+    service, append = diverged.service, diverged.service.store.append
 
     def set_back_after(*given):
-        append_beside(scene.url, NewEvent(1, b"another process ", scene.log()[1].payload, 1.0))
+        append_beside(diverged.url, NewEvent(1, b"another process ", diverged.log()[1].payload, 1.0))
         done = append(*given)
-        scene.go_on_elsewhere(COMMON)
+        diverged.go_on_elsewhere(COMMON)
         return done
 
     monkeypatch.setattr(service.store, "append", set_back_after)
     answer(service, 1)
     monkeypatch.undo()
     service.run_background()
-    found = scene.check_followed()
+    found = diverged.check_followed()
     assert (found.known, found.lost) == (LOST + 2, LOST + 2 - COMMON)
 
 
@@ -355,8 +355,8 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
 
 def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_url, tmp_path, caplog):
     """Not set back: loading it again and again would help nobody."""
-    with scene_at(store_url, tmp_path) as scene:
-        one, other = scene.log()[1:3]
+    with diverged_store(store_url, tmp_path) as diverged:
+        one, other = diverged.log()[1:3]
     sql(store_url, "UPDATE {event} SET payload = ? WHERE model = 1 AND seq = 2", other.payload)
     assert one.payload != other.payload
     with open_service(store_url, poll_seconds=600.0) as service:
@@ -374,14 +374,15 @@ def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_u
 # -- servers that do not compare are found out
 
 FORGETFUL = {
-    "poll_not_inclusive": (Store, "events_after", lambda scene: found_by_a_poll(scene, LOST + 3)),
-    "poll_sees_only_the_head": (Maintenance, "_follow", lambda scene: found_by_a_poll(scene, LOST)),
-    "append_does_not_compare": (Store, "append", lambda scene: found_by_an_append(scene, LOST)),
+    "poll_not_inclusive": (Store, "events_after", lambda diverged: found_by_a_poll(diverged, LOST + 3)),
+    "poll_sees_only_the_head": (Maintenance, "_follow", lambda diverged: found_by_a_poll(diverged, LOST)),
+    "append_does_not_compare": (Store, "append", lambda diverged: found_by_an_append(diverged, LOST)),
     "links_are_not_compared": (
         Mark, "same", test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it,
     ),
     "snapshot_not_checked": (
-        Store, "marks", lambda scene: found_at_a_restart(f"{scene.url}-2", Path(scene.url).parent, LOST),
+        Store, "marks",
+        lambda diverged: found_at_a_restart(f"{diverged.url}-2", Path(diverged.url).parent, LOST),
     ),
 }  # fmt: skip
 
@@ -389,8 +390,8 @@ FORGETFUL = {
 @pytest.mark.parametrize("mutant", FORGETFUL)
 def test_a_server_that_does_not_compare_is_found_out(mutant, tmp_path, monkeypatch):
     owner, name, case = FORGETFUL[mutant]
-    with scene_at(str(tmp_path / "shop.db"), tmp_path) as scene:
+    with diverged_store(str(tmp_path / "shop.db"), tmp_path) as diverged:
         monkeypatch.setattr(owner, name, getattr(owner, name))  # Put back afterwards.
         mutants.ALL[mutant]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):
-            case(scene)
+            case(diverged)

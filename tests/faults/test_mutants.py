@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.faults.clients import Crowd
+from tests.faults.clients import LoadClients
 from tests.faults.mutants import ALL
-from tests.faults.oracle import Ledger
+from tests.faults.oracle import ClientHistory
 from tests.faults.test_history import FORGETFUL
 from tests.support.stores import sql
 
@@ -78,33 +78,33 @@ def damage_newest_snapshots(path):
         sql(path, "UPDATE snapshot SET content = ? WHERE model = ? AND seq = ?", bytes(bad), model, seq)
 
 
-def tried(stage, trial, *mutant):
-    """Try a server, made so by `mutant`; return the oracle's verdict."""
-    ledger = Ledger()
-    life = {"broken": [*trial.faults, *mutant], "wait": trial.wait, "launched": trial.launched}
-    stage.stop(stage.start_ready(**life | {"broken": mutant}))
+def tried(server, trial, *mutant):
+    """Try a server, made so by `mutant`; return the oracle's result."""
+    history = ClientHistory()
+    spec = {"broken": [*trial.faults, *mutant], "wait": trial.wait, "launched": trial.launched}
+    server.stop(server.start_ready(**spec | {"broken": mutant}))
     how = {"late": 2 * trial.wait, "launched": trial.launched}
-    with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, **how):
+    with LoadClients([server.port], history, twice=trial.twice, rollbacks=trial.rollbacks, **how):
         for step, times in trial.deaths:
-            stage.die(step, times, **life)
+            server.kill_at(step, times, **spec)
         if trial.damage:
-            damage_newest_snapshots(stage.url)
-        pid = stage.start_ready(**life)
+            damage_newest_snapshots(server.url)
+        pid = server.start_ready(**spec)
         for _ in range(5):
-            stage.audit(ledger)
+            server.audit(history)
             time.sleep(0.15)
-    stage.audit(ledger)
-    stage.stop(pid)
-    return stage.judge(ledger)
+    server.audit(history)
+    server.stop(pid)
+    return server.check(history)
 
 
 @pytest.mark.parametrize(
     ("mutant", "trial", "complaint"),
     [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
 )
-def test_a_mutant_is_found_out(stage, mutant, trial, complaint):
-    verdict = tried(stage, trial, mutant)
-    assert any(complaint in sentence for sentence in verdict.complaints), str(verdict)
+def test_a_mutant_is_found_out(server, mutant, trial, complaint):
+    result = tried(server, trial, mutant)
+    assert any(complaint in sentence for sentence in result.complaints), str(result)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_a_mutant_is_found_out(stage, mutant, trial, complaint):
         for n, trial in enumerate(TRIALS)
     ],
 )
-def test_the_right_server_passes_the_same_trial(stage, trial):
-    verdict = tried(stage, trial)
-    assert not verdict.complaints, str(verdict)
-    assert verdict.acked > 50
+def test_the_right_server_passes_the_same_trial(server, trial):
+    result = tried(server, trial)
+    assert not result.complaints, str(result)
+    assert result.acked > 50
 
 
 def test_every_mutant_and_fault_is_tried():

@@ -12,133 +12,133 @@ import httpx
 import pytest
 
 from firstclick.serve.http.server import STORE_BROKEN
-from tests.faults.crash import Stage
+from tests.faults.crash import ServerUnderTest
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 MODEL = "/v1/models/shop"
 HEALTH = ("/health/live", "/health/ready", "/health/ready/recommend", "/health/ready/feedback")
 
 
-def click(stage, times=1):
+def click(server, times=1):
     """Send feedback, so many times, or until it is refused; return the last code."""
     code = 0
     for _ in range(times):
-        token = stage.ask("POST", f"{MODEL}/recommend", {}).body["token"]
-        code = stage.ask("POST", f"{MODEL}/feedback", {"token": token, "click": 0}).code
+        token = server.ask("POST", f"{MODEL}/recommend", {}).body["token"]
+        code = server.ask("POST", f"{MODEL}/feedback", {"token": token, "click": 0}).code
         if code == 503:
             break
     return code
 
 
-def all_is_well(stage):
+def healthy(server):
     """nothing is wrong"""
-    stage.start_ready(probe_seconds=0.05)
+    server.start_ready(probe_seconds=0.05)
     yield
 
 
-def full_disk(stage):
+def full_disk(server):
     """full disk, or quota"""
-    pid = stage.start(file_most=300_000, checkpoint_pages=100_000, probe_seconds=0.05)
-    assert click(stage, 1000) == 503
+    pid = server.start(file_most=300_000, checkpoint_pages=100_000, probe_seconds=0.05)
+    assert click(server, 1000) == 503
     yield
-    assert stage.stop(pid) == 0
+    assert server.stop(pid) == 0
 
 
-def read_only(stage):
+def read_only(server):
     """read-only disk"""
-    pid = stage.start_ready(broken=["read_only_while_a_file_says_so"], probe_seconds=0.05)
-    mark = Path(stage.url).with_name("read-only")
+    pid = server.start_ready(broken=["read_only_while_a_file_says_so"], probe_seconds=0.05)
+    mark = Path(server.url).with_name("read-only")
     mark.touch()
     yield
     mark.unlink()
     # By itself, and not because a client sends feedback.
-    stage.wait_until(200, "/health/ready/feedback")
-    assert click(stage) == 201
-    assert stage.stop(pid) == 0
+    server.wait_until(200, "/health/ready/feedback")
+    assert click(server) == 201
+    assert server.stop(pid) == 0
 
 
-def foreign_lock(stage):
+def foreign_lock(server):
     """another program holds the write lock"""
-    stage.start_ready(busy_seconds=0.1, probe_seconds=0.05)
-    foreign = sqlite3.connect(stage.url, isolation_level=None)
+    server.start_ready(busy_seconds=0.1, probe_seconds=0.05)
+    foreign = sqlite3.connect(server.url, isolation_level=None)
     foreign.execute("BEGIN IMMEDIATE")
     yield
     foreign.close()
 
 
-def missing_store(stage):
+def missing_store(server):
     """store's file removed while in use (the server ends with code 74 after the refused feedback)"""
-    pid = stage.start_ready(probe_seconds=0.05)
-    Path(stage.url).unlink()
+    pid = server.start_ready(probe_seconds=0.05)
+    Path(server.url).unlink()
     yield
-    assert stage.wait(pid) == STORE_BROKEN
+    assert server.wait(pid) == STORE_BROKEN
 
 
-def second_server(stage):
+def second_server(server):
     """second server on the file (it does not start; the first)"""
-    pid = stage.start_ready(probe_seconds=0.05)
-    assert stage.wait(stage.start()) == 70
-    assert f"in use by process {pid}" in stage.said()
+    pid = server.start_ready(probe_seconds=0.05)
+    assert server.wait(server.start()) == 70
+    assert f"in use by process {pid}" in server.said()
     yield
 
 
-def damaged_snapshot(stage):
+def damaged_snapshot(server):
     """damaged snapshots (the log is replayed instead, with a warning)"""
-    pid = stage.start()
-    assert click(stage, 45) == 201
-    assert stage.stop(pid) == 0
-    with sqlite3.connect(stage.url) as connection:
+    pid = server.start()
+    assert click(server, 45) == 201
+    assert server.stop(pid) == 0
+    with sqlite3.connect(server.url) as connection:
         changed = connection.execute("UPDATE snapshot SET content = zeroblob(100)").rowcount
     connection.close()
     assert changed > 0
-    stage.start_ready(probe_seconds=0.05)
-    assert "is not used" in stage.said()
-    assert stage.ask("GET", f"{MODEL}/audit").body["equal"]
+    server.start_ready(probe_seconds=0.05)
+    assert "is not used" in server.said()
+    assert server.ask("GET", f"{MODEL}/audit").body["equal"]
     yield
 
 
-def cut_wal(stage):
+def cut_wal(server):
     """write-ahead log cut short (what was in the rest is gone)"""
-    assert stage.stop(stage.start_ready()) == 0
-    pid = stage.start(checkpoint_pages=100_000)
-    assert click(stage, 20) == 201
-    stage.kill(pid)
-    log = Path(f"{stage.url}-wal")
+    assert server.stop(server.start_ready()) == 0
+    pid = server.start(checkpoint_pages=100_000)
+    assert click(server, 20) == 201
+    server.kill(pid)
+    log = Path(f"{server.url}-wal")
     os.truncate(log, log.stat().st_size // 2)
-    stage.start_ready(probe_seconds=0.05)
-    audit = stage.ask("GET", f"{MODEL}/audit").body
+    server.start_ready(probe_seconds=0.05)
+    audit = server.ask("GET", f"{MODEL}/audit").body
     assert audit["equal"]
     assert audit["seq"] < 21
     yield
 
 
 ON_SQLITE = [
-    all_is_well, full_disk, read_only, foreign_lock, missing_store, second_server, damaged_snapshot, cut_wal,
+    healthy, full_disk, read_only, foreign_lock, missing_store, second_server, damaged_snapshot, cut_wal,
 ]  # fmt: skip
 
 
-def no_database(stage, server):
+def no_database(server, postgresql):
     """PostgreSQL is away"""
-    stage.start_ready(probe_seconds=0.05)
-    server.stop()
-    stage.wait_until(503)
+    server.start_ready(probe_seconds=0.05)
+    postgresql.stop()
+    server.wait_until(503)
     yield
-    server.start()
-    stage.wait_until(200, seconds=30)
+    postgresql.start()
+    server.wait_until(200, seconds=30)
 
 
-def check_line(stage, trouble, request, *arguments):
+def check_line(server, trouble, request, *arguments):
     """Compare a line of the table with what a server in this trouble answers."""
     about = trouble.__doc__
-    with contextmanager(trouble)(stage, *arguments):
+    with contextmanager(trouble)(server, *arguments):
         feedback_works = about.startswith(("nothing", "second", "damaged", "write-ahead"))
         # No client sends feedback meanwhile: the server finds out by itself.
-        stage.wait_until(200 if feedback_works else 503, HEALTH[-1])
-        replies = [stage.ask("GET", path) for path in HEALTH]
-        slate = stage.ask("POST", f"{MODEL}/recommend", {})
-        metrics = httpx.get(f"http://127.0.0.1:{stage.port}/metrics").status_code
+        server.wait_until(200 if feedback_works else 503, HEALTH[-1])
+        replies = [server.ask("GET", path) for path in HEALTH]
+        slate = server.ask("POST", f"{MODEL}/recommend", {})
+        metrics = httpx.get(f"http://127.0.0.1:{server.port}/metrics").status_code
         feedback = {"token": slate.body["token"], "click": None}
-        replies += [slate, stage.ask("POST", f"{MODEL}/feedback", feedback)]
+        replies += [slate, server.ask("POST", f"{MODEL}/feedback", feedback)]
     cells = [f"{reply.code} {reply.body.get('error', {}).get('reason', '')}".strip() for reply in replies]
     line = f"| {' | '.join([about, *cells, str(metrics)])} |"
     page = PAGE.read_text(encoding="utf-8")
@@ -150,14 +150,14 @@ def check_line(stage, trouble, request, *arguments):
 
 
 @pytest.mark.parametrize("trouble", ON_SQLITE, ids=lambda trouble: trouble.__name__)
-def test_the_table_says_what_a_server_answers(trouble, stage, request):
-    check_line(stage, trouble, request)
+def test_the_table_says_what_a_server_answers(trouble, server, request):
+    check_line(server, trouble, request)
 
 
 @pytest.mark.long
 def test_the_table_says_what_is_answered_without_the_database(zygote, postgresql, tmp_path, request):
-    with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
-        check_line(stage, no_database, request, postgresql)
+    with ServerUnderTest(zygote, postgresql.new_database(), tmp_path) as server:
+        check_line(server, no_database, request, postgresql)
 
 
 def test_the_table_has_no_other_lines():

@@ -1,4 +1,4 @@
-"""A process with everything imported and compiled that forks a server for each life it is asked for.
+"""A process with everything imported and compiled that forks a server for each spec it is asked for.
 
 Run as a script by `crash.Zygote`, which talks to it in lines of JSON. It has one thread and no connections,
 so a child begins as a fresh process would, but in milliseconds. It holds the listening sockets: whoever
@@ -38,7 +38,7 @@ TRIALS = {
 }
 
 
-class Life(NamedTuple):
+class ServerSpec(NamedTuple):
     """A server from its start to its death."""
 
     url: str
@@ -71,31 +71,31 @@ def make_models(service, wait=0.0, *, launched=False):
             service.start_trial(name, arms)
 
 
-def live(life, listening):
+def live(spec, listening):
     """Serve until killed, or stopped; the exit code."""
-    if life.file_most:
+    if spec.file_most:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
-    if life.wait:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (spec.file_most, spec.file_most))
+    if spec.wait:
         duration.SHORTEST_WAIT = 0
     # What a server does now and then happens all the time here.
     tuning = Tuning(
-        seldom_seconds=0.05, probe_seconds=life.probe_seconds, checkpoint_pages=life.checkpoint_pages,
-        busy_seconds=life.busy_seconds, timeout_pause=0.02 if life.wait else 1.0,
-        count_seconds=0.1 if life.wait else 60.0,
+        seldom_seconds=0.05, probe_seconds=spec.probe_seconds, checkpoint_pages=spec.checkpoint_pages,
+        busy_seconds=spec.busy_seconds, timeout_pause=0.02 if spec.wait else 1.0,
+        count_seconds=0.1 if spec.wait else 60.0,
     )  # fmt: skip
-    protocol.GuardedConnection.arrive_within = life.patience
+    protocol.GuardedConnection.arrive_within = spec.patience
     server._bound = lambda host, port: listening
-    for name in life.broken:
+    for name in spec.broken:
         mutants.ALL[name]()
-    steps.kill_at(life.step, life.times)
+    steps.kill_at(spec.step, spec.times)
     settings = Settings(
-        **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
-        | dict(life.settings)
+        **{"store": spec.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
+        | dict(spec.settings)
     )
     service = open_for(settings, tuning=tuning).service
-    make_models(service, life.wait, launched=life.launched)
+    make_models(service, spec.wait, launched=spec.launched)
     try:
         return server.Server(service, settings).run()
     finally:
@@ -103,7 +103,7 @@ def live(life, listening):
 
 
 def _warm_up():
-    """Import and compile what a life will need, on stores of its own."""
+    """Import and compile what a spec will need, on stores of its own."""
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
@@ -138,8 +138,8 @@ class _Zygote:
         self._listening.pop(port).close()
         return {}
 
-    def start(self, life):
-        asked = Life(**life)
+    def start(self, spec):
+        asked = ServerSpec(**spec)
         tasks = Path("/proc/self/task")
         assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
         child = os.fork()
