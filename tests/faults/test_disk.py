@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from firstclick.errors import InvalidInput
 from firstclick.serve.http.server import STORE_BROKEN
-from firstclick.serve.store import open_store
 from tests.faults.clients import CODES, REFUSALS, Caller, LoadClients
 from tests.faults.crash import ServerUnderTest
 from tests.faults.oracle import ClientHistory
@@ -115,17 +113,6 @@ def test_a_foreign_program_that_holds_the_write_lock(server, history):
     foreign.close()
     assert fill(server, history, 20) in (200, 201)
     finish(server, pid, history)
-
-
-def test_a_second_service_on_the_file_is_refused_and_harms_nothing(server, history):
-    pid = server.start()
-    fill(server, history, 10)
-    with pytest.raises(InvalidInput, match=f"in use by process {pid}"):
-        open_store(server.url)
-    assert server.wait(server.start()) == 70
-    assert f"in use by process {pid}" in server.said()
-    fill(server, history, 10)
-    server.finish(pid, history)
 
 
 @pytest.mark.parametrize("outcome", ["lost", pytest.param("written", marks=pytest.mark.long)])

@@ -200,7 +200,7 @@ def postgresql_url(postgresql):
 
 def sql(url, statement, *values):
     """Run a statement behind the store's back and return its rows; names of tables are in braces."""
-    if url.startswith("postgresql"):
+    if str(url).startswith("postgresql"):
         import psycopg
 
         text = re.sub(r"{(\w+)}", r"firstclick_\1", statement).replace("?", "%s")

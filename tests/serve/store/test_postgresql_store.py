@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 
-import psycopg
 import pytest
 
 from firstclick.errors import InvalidInput
@@ -25,24 +24,23 @@ from tests.support.stores import (
     feedback,
     log_of,
     raised,
+    sql,
 )
 
 
 @pytest.fixture
 def shop(postgresql_url):
     """A store with one model, number 1, and one event."""
-    store = PostgresStore(postgresql_url)
-    store.create("shop", [feedback(0)])
-    yield store
-    store.close()
+    with PostgresStore(postgresql_url) as store:
+        store.create("shop", [feedback(0)])
+        yield store
 
 
 @pytest.fixture
 def other(shop, postgresql_url):
     """Another process's view of the same store."""
-    store = PostgresStore(postgresql_url)
-    yield store
-    store.close()
+    with PostgresStore(postgresql_url) as store:
+        yield store
 
 
 class Pause:
@@ -118,8 +116,7 @@ class Naive(PostgresStore):
 
 @pytest.mark.parametrize("kind", [PostgresStore, Naive])
 def test_who_reads_on_after_the_last_event_misses_none(shop, postgresql_url, kind, monkeypatch):
-    with psycopg.connect(postgresql_url) as connection:
-        connection.execute("CREATE SEQUENCE numbers START 2")
+    sql(postgresql_url, "CREATE SEQUENCE numbers START 2")
     slow, fast = kind(postgresql_url), kind(postgresql_url)
     seen = [event.seq for event in log_of(shop, 1)]
     pause = Pause(monkeypatch)
@@ -150,15 +147,12 @@ def test_many_processes_may_start_at_once(postgresql_url):
         store.close()
 
 
-def test_replicas_are_known_to_each_other(shop, other):
+def test_replicas_are_known_to_each_other(shop, other, postgresql_url):
     shop.note_replica("host:1", {1: 10, 2: 20}, 100.0)
     other.note_replica("host:2", {}, 99.0)
     shop.note_replica("host:1", {1: 11, 2: 20}, 101.0)
     assert other.replicas() == [("host:1", 101.0, {1: 11, 2: 20}), ("host:2", 99.0, {})]
-    with shop._link.transaction() as connection:
-        connection.execute(
-            "UPDATE firstclick_replica SET heard = heard - interval '2 minutes' WHERE name = 'host:2'"
-        )
+    sql(postgresql_url, "UPDATE {replica} SET heard = heard - interval '2 minutes' WHERE name = 'host:2'")
     assert [name for name, *_ in shop.replicas()] == ["host:1"]
 
 
@@ -265,11 +259,9 @@ def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
 def test_every_commit_reaches_the_disk_whatever_the_servers_default(shop, postgresql_url, asked, kept):
     url = f"{postgresql_url}%20-csynchronous_commit%3D{asked}"
     for relaxed, expected in ((False, kept), (True, "off")):
-        store = PostgresStore(url, relaxed=relaxed)
-        with store._link.transaction() as connection:
-            assert connection.execute("SHOW synchronous_commit").fetchone() == (expected,)
-            assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
-        store.close()
+        with PostgresStore(url, relaxed=relaxed) as store:
+            assert store._link.rows("SHOW synchronous_commit") == [(expected,)]
+            assert store._link.rows("SHOW transaction_isolation") == [("read committed",)]
 
 
 def test_an_address_where_nobody_answers():
@@ -282,9 +274,8 @@ def test_an_address_where_nobody_answers():
         open_store("postgresql://me@host:99999999/shop?colour=red")
 
 
-def test_tables_that_are_gone_are_told(shop):
-    with shop._link.transaction() as connection:
-        connection.execute("DROP TABLE firstclick_snapshot")
+def test_tables_that_are_gone_are_told(shop, postgresql_url):
+    sql(postgresql_url, "DROP TABLE {snapshot}")
     with pytest.raises(StoreBroken, match="firstclick_snapshot"):
         shop.snapshots(1)
 
@@ -300,12 +291,12 @@ def test_without_psycopg_one_is_told_what_to_install():
     assert "pip install 'firstclick[postgresql]'" in done.stdout
 
 
-def test_catalog_events_are_found_without_reading_all_feedback(shop):
+def test_catalog_events_are_found_without_reading_all_feedback(shop, postgresql_url):
     shop.append([(1, feedback(n)) for n in range(1, 5000)])
-    with shop._link.patient() as connection:
-        connection.execute("ANALYZE firstclick_event")
-        plan = connection.execute(
-            "EXPLAIN SELECT * FROM firstclick_event WHERE model = 1 AND seq > 0 AND seq <= 5000 "
-            "AND kind <> 1 ORDER BY seq LIMIT 4096"
-        ).fetchall()
+    sql(postgresql_url, "ANALYZE {event}")
+    plan = sql(
+        postgresql_url,
+        "EXPLAIN SELECT * FROM {event} WHERE model = 1 AND seq > 0 AND seq <= 5000 AND kind <> 1 "
+        "ORDER BY seq LIMIT 4096",
+    )
     assert any("firstclick_event_catalog" in line for (line,) in plan), plan
