@@ -30,7 +30,7 @@ SMALL_PIECES = Tuning(events_at_once=40, chunk_events=50)
 class Kill(NamedTuple):
     """What a process does to a store, and where it dies."""
 
-    work: str  # a name in WORK
+    work: str  # "write", or a name in CHANGES
     url: str
     step: str
     times: int
@@ -64,33 +64,16 @@ def exported(url, path):
         path.write_bytes(b"".join(export_model(store, store.models()[0])))
 
 
-def write(url, file, *, early=False):
-    """Create a model, append batches, save snapshots; note each when it has returned, or before it begins."""
+def write(url, file):
+    """Create a model, append batches, save snapshots; note each when it has returned."""
     acks = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     store = open_store(url, tuning=Tuning(checkpoint_pages=20))
     model = store.create("shop", [feedback(0)])
     for batch in range(BATCHES):
-        if early:
-            os.write(acks, b"%d " % batch)
         store.append([(model.id, feedback(1 + batch * BATCH + n)) for n in range(BATCH)])
-        if not early:
-            os.write(acks, b"%d " % batch)
+        os.write(acks, b"%d " % batch)
         store.save_snapshot(model.id, 1 + (batch + 1) * BATCH, b"known")
         os.write(acks, b"s%d " % batch)
-
-
-def change(url, file, work):
-    with open_store(url, tuning=SMALL_PIECES) as store:
-        work(store, file)
-
-
-WORK = {
-    "write": write,
-    "acknowledge early": lambda url, file: write(url, file, early=True),
-    "archive": lambda url, file: change(url, file, archived),
-    "import": lambda url, file: change(url, file, imported),
-    "fork": lambda url, file: change(url, file, forked),
-}
 
 
 def archived(store, file):
@@ -105,6 +88,9 @@ def forked(store, file):
     fork(store, store, store.models()[0], "copy", "cascade-ts", seed=1)
 
 
+CHANGES = {"archive": archived, "import": imported, "fork": forked}
+
+
 def _main():
     Log().eventful()
     ends = []
@@ -113,7 +99,11 @@ def _main():
         if child == 0:
             kill = Kill(*asked)
             crash_points.kill_at(kill.step, kill.times)
-            WORK[kill.work](kill.url, kill.file)
+            if kill.work == "write":
+                write(kill.url, kill.file)
+            else:
+                with open_store(kill.url, tuning=SMALL_PIECES) as store:
+                    CHANGES[kill.work](store, kill.file)
             os._exit(0)
         ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) * -1)
     print(json.dumps(ends))

@@ -157,21 +157,16 @@ def found_by_an_append(diverged, head):
 def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(diverged):
     service = diverged.service
     diverged.go_on_elsewhere(LOST)
-    told = {}
+    payload, outcomes = diverged.log()[1].payload, {"shop": [], "bar": []}
 
-    def waiting(name, number):
+    def waiting(name):
         token = service.keys.read(service.recommend(name).token, service.model(name).id, days=7)
-        payload = diverged.log()[1].payload
         event = NewEvent(1, token.nonce, payload, time.time())
-        return _Waiting(
-            [(service.model(name), event)], lambda outcome: told.update({f"{name} {number}": outcome})
-        )
+        return _Waiting([(service.model(name), event)], outcomes[name].append)
 
-    service.writer._commit([waiting("shop", 1), waiting("bar", 1), waiting("shop", 2), waiting("bar", 2)])
-    assert isinstance(told["shop 1"], Unavailable)
-    assert isinstance(told["shop 2"], Unavailable)
-    ((one,), (two,)) = told["bar 1"], told["bar 2"]
-    assert (one.seq, two.seq) == (2, 3)
+    service.writer._commit([waiting(name) for name in ("shop", "bar", "shop", "bar")])
+    assert [type(outcome) for outcome in outcomes["shop"]] == [Unavailable] * 2
+    assert [appended.seq for (appended,) in outcomes["bar"]] == [2, 3]
     assert [event.seq for event in log_of(service.store, 2)] == [1, 2, 3]
     assert len(diverged.log()) == LOST
     assert seam.model(service, "bar").seq == 3
@@ -211,15 +206,6 @@ def found_at_a_restart(url, folder, head):
             assert served_is_logged(service)
             assert service.store.snapshots(1) == [], "those of the lost history are removed"
     assert service.models.set_backs == {}, "it was told once"
-
-
-def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url, tmp_path):
-    with diverged_store(store_url, tmp_path) as diverged:
-        seam.model(diverged.service, "shop").snapshot()
-        answer(diverged.service, 1)
-    with open_service(store_url) as service:
-        assert service.model("shop").restored_from == LOST
-        assert served_is_logged(service)
 
 
 def test_no_snapshot_of_a_lost_history_gets_into_the_store(diverged):

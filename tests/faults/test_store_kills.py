@@ -10,19 +10,7 @@ from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store import store as store_module
-from tests.faults.killed import (
-    BATCH,
-    BATCHES,
-    BEFORE,
-    SMALL_PIECES,
-    Kill,
-    archived,
-    exported,
-    fill,
-    forked,
-    imported,
-    kills,
-)
+from tests.faults.killed import BATCH, BATCHES, BEFORE, CHANGES, SMALL_PIECES, Kill, exported, fill, kills
 from tests.support.stores import KINDS, feedback, log_of
 
 WRITING = ["before begin", "after begin", "after insert", "after commit"]
@@ -43,10 +31,10 @@ def urls(request, tmp_path):
     return (server.new_database() for _ in itertools.count())
 
 
-def killed(urls, folder, steps, work="write"):
+def killed(urls, folder, steps):
     """Yield for each (step, times) the kill, its store, and what was acknowledged before it."""
     asked = [
-        Kill(work, next(urls), step, times, str(folder / f"acks-{number}"))
+        Kill("write", next(urls), step, times, str(folder / f"acks-{number}"))
         for number, (step, times) in enumerate(steps)
     ]
     kills(asked)
@@ -89,12 +77,6 @@ def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path, r
         assert [model.head for model in store.models()] == heads
 
 
-def test_an_acknowledgement_before_the_commit_would_be_noticed(urls, tmp_path):
-    for _, store, acks in killed(urls, tmp_path, [("after insert", 5)], "acknowledge early"):
-        (model,) = store.models()
-        assert 1 + sum(n.isdigit() for n in acks) * BATCH == model.head + BATCH
-
-
 @pytest.mark.long
 def test_an_archive_that_is_killed_loses_nothing(urls, tmp_path):
     asked = [
@@ -123,7 +105,7 @@ def test_an_archive_that_is_killed_loses_nothing(urls, tmp_path):
                 while store.sweep():
                     pass
             else:
-                archived(store, kill.file)
+                CHANGES["archive"](store, kill.file)
             assert [event.seq for event in log_of(store, stored.id)] == [1, *range(BEFORE, stored.head + 1)]
             assert recover(store, stored, use_snapshots=False).digest() == wanted
 
@@ -153,7 +135,7 @@ def test_a_killed_import_or_fork_leaves_nothing_that_is_seen(urls, tmp_path, mon
                     while store.sweep():
                         pass
                 assert log_of(store, number, upto=10**6) == []
-                (forked if work == "fork" else imported)(store, file)
+                CHANGES[work](store, file)
             models = {stored.name: recover(store, stored) for stored in store.models()}
             assert [*models] == [*before, "copy"]
             assert all(models[name].digest() == wanted for name in before)
