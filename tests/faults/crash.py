@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 
@@ -146,6 +147,25 @@ class ServerUnderTest:
         result = self.check(history)
         assert not result.complaints, str(result)
         return result
+
+
+def finish_all(servers, pids, history):
+    """Stop all; what each served is what the others served, and the oracle finds nothing."""
+    for server in servers:
+        server.wait_until(200, seconds=30)
+    # All have learned what any has acknowledged, without being asked.
+    time.sleep(1.0)
+    for server in servers:
+        server.audit(history)
+    last = history.served[-len(servers) * len(MODELS) :]
+    assert len({(served.model, served.seq, served.digest) for served in last}) == len(MODELS), last
+    by_seq = Counter((served.model, served.seq) for served in set(history.served))
+    assert max(by_seq.values()) == 1, "two servers had different models after the same event"
+    for server, pid in zip(servers, pids, strict=True):
+        assert server.stop(pid) == 0, server.said()
+    result = servers[0].check(history)
+    assert not result.complaints, str(result)
+    return result
 
 
 @pytest.fixture

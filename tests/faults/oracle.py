@@ -7,6 +7,7 @@ code of its own process: a broken server does not check itself.
 import base64
 import struct
 import threading
+import time
 from collections import Counter
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -52,6 +53,7 @@ class Answer(NamedTuple):
     click: int | None
     status: str
     seq: int | None
+    sent: float  # when the click was
 
 
 class Slate:
@@ -66,6 +68,7 @@ class Slate:
         self.rows, self.fields = raw[HEAD.size : end], raw[end + TAIL.size : -MAC_SIZE]
         self.clicks = set()
         self.answers = []
+        self.sent = 0.0
         self.unit = None  # who asked for it
 
     def payload(self, click):
@@ -82,6 +85,7 @@ class Change(NamedTuple):
     model: str
     said: tuple[Any, ...]
     seq: int | None = None  # when it was acknowledged
+    sent: float = 0.0
 
 
 class Served(NamedTuple):
@@ -108,7 +112,9 @@ class ClientHistory:
     def record_sent(self, model, token, click):
         """To be called before it is sent."""
         with self._lock:
-            self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
+            slate = self.slates.setdefault(token, Slate(model, token))
+            slate.clicks.add(click)
+            slate.sent = time.monotonic()
 
     def record_slate(self, model, token, unit=None):
         """A slate that a client was given, whether or not it will report it."""
@@ -118,11 +124,13 @@ class ClientHistory:
     def record_answer(self, token, click, status, seq):
         with self._lock:
             self.statuses[status] += 1
-            self.slates[token].answers.append(Answer(click, status, seq))
+            slate = self.slates[token]
+            slate.answers.append(Answer(click, status, seq, slate.sent))
 
     def record_changes_sent(self, changes):
         """Changes of one request: they come together, one after the other, or not at all."""
         with self._lock:
+            self._changes_sent_at = time.monotonic()  # By one client, one after the other.
             self.changes_sent += changes
             # What is put has a name of its own, so that this is it and no other.
             self.followers |= {(first.model, first.said): then.said for first, then in pairwise(changes)}
@@ -131,8 +139,16 @@ class ClientHistory:
         """The last of them was acknowledged as event `seq`."""
         with self._lock:
             self.changes_done += [
-                change._replace(seq=seq - back) for back, change in enumerate(reversed(changes))
+                change._replace(seq=seq - back, sent=self._changes_sent_at)
+                for back, change in enumerate(reversed(changes))
             ]
+
+    def forget_before(self, moment):
+        """Drop answers to what was sent before the store was set back: they may not be true any more."""
+        self.set_back = True
+        self.changes_done = [change for change in self.changes_done if change.sent > moment]
+        for slate in self.slates.values():
+            slate.answers = [answer for answer in slate.answers if answer.sent > moment]
 
 
 class CheckResult(NamedTuple):

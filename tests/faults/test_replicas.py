@@ -5,13 +5,12 @@ import random
 import signal
 import threading
 import time
-from collections import Counter
 from contextlib import ExitStack
 
 import pytest
 
 from tests.faults.clients import MODELS, REFUSALS, Caller, LoadClients
-from tests.faults.crash import ServerUnderTest
+from tests.faults.crash import ServerUnderTest, finish_all
 from tests.faults.oracle import ClientHistory
 from tests.support.stores import at_once
 
@@ -27,25 +26,6 @@ def servers(zygote, postgresql, tmp_path):
 
 def started(servers, **spec):
     return [server.start_ready(**spec) for server in servers]
-
-
-def finish(servers, pids, history):
-    """Stop all; what each served is what the others served, and the oracle finds nothing."""
-    for server in servers:
-        server.wait_until(200, seconds=30)
-    # All have learned what any has acknowledged, without being asked.
-    time.sleep(1.0)
-    for server in servers:
-        server.audit(history)
-    last = history.served[-N * len(MODELS) :]
-    assert len({(served.model, served.seq, served.digest) for served in last}) == len(MODELS), last
-    by_seq = Counter((served.model, served.seq) for served in set(history.served))
-    assert max(by_seq.values()) == 1, "two servers had different models after the same event"
-    for server, pid in zip(servers, pids, strict=True):
-        assert server.stop(pid) == 0, server.said()
-    result = servers[0].check(history)
-    assert not result.complaints, str(result)
-    return result
 
 
 def test_one_token_a_thousand_times_on_three_servers(servers):
@@ -68,7 +48,7 @@ def test_one_token_a_thousand_times_on_three_servers(servers):
     # Another click is refused by all of them.
     for server in servers:
         assert server.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0}).code == 409
-    assert finish(servers, pids, history).events == len(MODELS) + 1
+    assert finish_all(servers, pids, history).events == len(MODELS) + 1
 
 
 @pytest.mark.long
@@ -94,7 +74,7 @@ def test_one_paused_and_one_killed_under_load(servers, seconds, rounds, spec):
                 server.wait_until(200, seconds=30)
                 server.audit(history)
         time.sleep(0.5)
-    result = finish(servers, pids, history)
+    result = finish_all(servers, pids, history)
     assert load.codes <= REFUSALS, load.codes
     assert result.acked > 100
 
