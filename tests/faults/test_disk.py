@@ -98,7 +98,7 @@ def test_a_full_disk(zygote, small_disk, tmp_path, history):
         finish(server, pid, history)
 
 
-def test_a_foreign_program_that_holds_the_write_lock(server, history):
+def test_foreign_write_lock(server, history):
     pid = server.start(busy_seconds=0.2)
     fill(server, history, 20)
     foreign = sqlite3.connect(server.url, isolation_level=None)
@@ -116,7 +116,7 @@ def test_a_foreign_program_that_holds_the_write_lock(server, history):
 
 
 @pytest.mark.parametrize("outcome", ["lost", pytest.param("written", marks=pytest.mark.long)])
-def test_an_fsync_that_fails_ends_all_writing_until_a_restart(server, history, outcome):
+def test_failed_fsync_ends_all_writing_until_a_restart(server, history, outcome):
     pid = server.start(broken=[f"fsync_fails_and_it_is_{outcome}"])
     caller, codes = Caller(server.port, timeout=3.0), []
     # Until the server notices, a few times a second, that its store must not be believed any more.

@@ -115,7 +115,7 @@ def found_by_a_poll(diverged, head):
     return diverged.check_followed()
 
 
-def test_a_log_that_only_grew_is_followed_and_nothing_is_said(diverged, tmp_path):
+def test_longer_log_is_followed_without_a_report(diverged, tmp_path):
     copy = copied(diverged.url, tmp_path)
     with open_service(copy) as other:
         answer(other, 3)
@@ -133,7 +133,7 @@ def test_a_log_that_only_grew_is_followed_and_nothing_is_said(diverged, tmp_path
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(diverged, head):
+def test_append_to_a_diverged_log_writes_nothing_and_reloads(diverged, head):
     found_by_an_append(diverged, head)
 
 
@@ -154,7 +154,7 @@ def found_by_an_append(diverged, head):
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(diverged):
+def test_other_models_in_the_batch_are_written(diverged):
     service = diverged.service
     diverged.go_on_elsewhere(LOST)
     payload, outcomes = diverged.log()[1].payload, {"shop": [], "bar": []}
@@ -172,7 +172,7 @@ def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(di
     assert seam.model(service, "bar").seq == 3
 
 
-def test_what_another_process_appended_to_the_same_history_is_no_reason(store):
+def test_appends_of_other_processes_do_not_diverge(store):
     first = NewEvent(0, bytes(16), b"born", 1.0)
     model = store.create("shop", [first]).id
     mark = store.marks(model, 1, 1)[1]
@@ -189,7 +189,7 @@ def test_what_another_process_appended_to_the_same_history_is_no_reason(store):
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(store_url, tmp_path, head, caplog):
+def test_restart_uses_no_snapshot_of_a_lost_history(store_url, tmp_path, head, caplog):
     found_at_a_restart(store_url, tmp_path, head)
     assert f"shop: the store was set back: at least {max(1, LOST - head)} event" in caplog.text
 
@@ -231,7 +231,7 @@ def same_last_event(diverged):
     assert diverged.log()[-1] == last
 
 
-def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(diverged):
+def test_event_sent_again_does_not_hide_lost_events_before_it(diverged):
     same_last_event(diverged)
     diverged.service.run_background()
     assert diverged.service.model("shop").set_back or diverged.service.models.set_backs
@@ -239,7 +239,7 @@ def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(diver
     assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
-def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(diverged):
+def test_append_after_an_event_sent_again_is_refused(diverged):
     same_last_event(diverged)
     with pytest.raises(Unavailable, match="the store was set back"):
         answer(diverged.service, 1)
@@ -248,7 +248,7 @@ def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(diverged):
 # -- how many
 
 
-def test_more_than_is_remembered_is_told_as_at_least(diverged, tmp_path, monkeypatch):
+def test_loss_beyond_memory_is_reported_as_at_least(diverged, tmp_path, monkeypatch):
     monkeypatch.setattr(model_module, "PAST", 3)
     model = diverged.service.model("shop")
     model.past = deque(model.past, maxlen=3)
@@ -264,7 +264,7 @@ def test_more_than_is_remembered_is_told_as_at_least(diverged, tmp_path, monkeyp
     assert (found.known, found.lost, found.exact) == (known, 8, False)
 
 
-def test_what_was_appended_and_never_folded_counts(diverged, monkeypatch):
+def test_events_appended_and_never_replayed_count_as_lost(diverged, monkeypatch):
     """The store is set back between a commit and the fold of what it holds, of which some is another's."""
     service, append = diverged.service, diverged.service.store.append
 
@@ -294,7 +294,7 @@ def append_beside(url, event):
 # -- told
 
 
-def test_ready_and_metrics_tell_what_happened(tmp_path):
+def test_readiness_and_metrics_report_lost_events(tmp_path):
     with a_site(tmp_path, of_service={"poll_seconds": 600.0}) as site:
         place = str(tmp_path / "shop.db")
         copy = copied(place, tmp_path)
@@ -321,7 +321,7 @@ def test_ready_and_metrics_tell_what_happened(tmp_path):
         assert site.ask("POST", "/v1/models/shop/feedback", feedback).status_code == 201
 
 
-def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistaken(store_url, tmp_path):
+def test_model_of_a_lost_history_is_not_served_under_its_number(store_url, tmp_path):
     with open_service(store_url, poll_seconds=600.0) as service:
         create(service, "shop")
         copy = copied(store_url, tmp_path)
@@ -339,7 +339,7 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
         answer(service, 1, name="other")
 
 
-def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_url, tmp_path, caplog):
+def test_log_changed_in_place_is_served_and_reported(store_url, tmp_path, caplog):
     """Not set back: loading it again and again would help nobody."""
     with diverged_store(store_url, tmp_path) as diverged:
         one, other = diverged.log()[1:3]
@@ -364,7 +364,7 @@ FORGETFUL = {
     "poll_sees_only_the_head": (Maintenance, "_follow", lambda diverged: found_by_a_poll(diverged, LOST)),
     "append_does_not_compare": (Store, "append", lambda diverged: found_by_an_append(diverged, LOST)),
     "links_are_not_compared": (
-        Mark, "same", test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it,
+        Mark, "same", test_event_sent_again_does_not_hide_lost_events_before_it,
     ),
     "snapshot_not_checked": (
         Store, "marks",
@@ -374,7 +374,7 @@ FORGETFUL = {
 
 
 @pytest.mark.parametrize("mutant", FORGETFUL)
-def test_a_server_that_does_not_compare_is_found_out(mutant, tmp_path, monkeypatch):
+def test_server_that_does_not_compare_fails(mutant, tmp_path, monkeypatch):
     owner, name, case = FORGETFUL[mutant]
     with diverged_store(str(tmp_path / "shop.db"), tmp_path) as diverged:
         monkeypatch.setattr(owner, name, getattr(owner, name))  # Put back afterwards.

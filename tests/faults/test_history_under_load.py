@@ -89,7 +89,7 @@ def test_store_that_gets_back_an_older_copy(zygote, tmp_path, request, n):
 
 
 @pytest.mark.parametrize("is_standby", [True, False])
-def test_failover_to_a_standby_or_an_older_backup_without_the_last_commits(zygote, tmp_path, is_standby):
+def test_failover_without_the_last_commits(zygote, tmp_path, is_standby):
     with ExitStack() as opened:
         pair = opened.enter_context(closing(Pair()))
         if is_standby:

@@ -102,7 +102,7 @@ def tried(server, trial, *mutant):
     ("mutant", "trial", "complaint"),
     [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
 )
-def test_a_mutant_is_found_out(server, mutant, trial, complaint):
+def test_mutant_is_found(server, mutant, trial, complaint):
     result = tried(server, trial, mutant)
     assert any(complaint in sentence for sentence in result.complaints), str(result)
 
@@ -114,7 +114,7 @@ def test_a_mutant_is_found_out(server, mutant, trial, complaint):
         for n, trial in enumerate(TRIALS)
     ],
 )
-def test_the_right_server_passes_the_same_trial(server, trial):
+def test_right_server_passes_the_same_trial(server, trial):
     result = tried(server, trial)
     assert not result.complaints, str(result)
     assert result.acked > 50

@@ -44,7 +44,7 @@ def test_database_that_comes_and_goes_under_load(server, postgresql, happens):
         pytest.param(["retry_with_a_new_nonce"], id="mutant", marks=pytest.mark.long),
     ],
 )
-def test_a_connection_that_is_cut_between_commit_and_its_answer(server, postgresql, postgresql_url, broken):
+def test_connection_cut_between_commit_and_answer(server, postgresql, postgresql_url, broken):
     cuts = []
 
     def at_commit(number):
@@ -113,7 +113,7 @@ def test_reads_outlive_the_database(server, postgresql):
     server.finish(pid, history)
 
 
-def test_a_server_that_stops_while_the_database_is_away_ends_in_time(server, postgresql):
+def test_server_stops_in_time_while_the_database_is_away(server, postgresql):
     pid = server.start_ready()
     postgresql.stop()
     try:

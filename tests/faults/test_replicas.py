@@ -79,7 +79,7 @@ def test_one_paused_and_one_killed_under_load(servers, seconds, rounds, spec):
     assert result.acked > 100
 
 
-def test_an_item_that_is_withdrawn_on_one_is_gone_on_the_others_soon(servers):
+def test_item_withdrawn_on_one_server_is_soon_gone_on_all(servers):
     pids = started(servers)
     first, *others = servers
     assert first.ask("DELETE", "/v1/models/shop/items/i3").code == 200

@@ -78,7 +78,7 @@ def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path, r
 
 
 @pytest.mark.long
-def test_an_archive_that_is_killed_loses_nothing(urls, tmp_path):
+def test_killed_archive_loses_nothing(urls, tmp_path):
     asked = [
         Kill("archive", next(urls), step, times, str(tmp_path / f"{step}-{times}.archive"))
         for step, times in [*ARCHIVING, *REMOVING]
@@ -112,7 +112,7 @@ def test_an_archive_that_is_killed_loses_nothing(urls, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("work", ["import", "fork"])
-def test_a_killed_import_or_fork_leaves_nothing_that_is_seen(urls, tmp_path, monkeypatch, work):
+def test_killed_import_or_fork_is_not_seen(urls, tmp_path, monkeypatch, work):
     file, source = tmp_path / "made.model", next(urls)
     wanted = fill(source)
     exported(source, file)

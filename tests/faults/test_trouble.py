@@ -22,7 +22,7 @@ def shop(service, name="shop"):
     service.create(name, policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
 
 
-def test_a_token_from_after_the_backup_is_unknown_and_the_model_lives_on(tmp_path):
+def test_token_from_after_the_backup_is_unknown(tmp_path):
     place, copy = tmp_path / "shop.db", tmp_path / "copy.db"
     with open_service(str(place)) as service:
         shop(service)
@@ -37,7 +37,7 @@ def test_a_token_from_after_the_backup_is_unknown_and_the_model_lives_on(tmp_pat
         assert service.audit("shop").equal
 
 
-def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path):
+def test_model_with_a_broken_log_stops_no_other(tmp_path):
     place = str(tmp_path / "shop.db")
     with open_service(place) as service:
         shop(service, "good")
@@ -52,7 +52,7 @@ def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path):
         assert list(service.models.broken) == ["bad"]
 
 
-def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(tmp_path, monkeypatch):
+def test_change_that_was_not_followed_is_not_acknowledged(tmp_path, monkeypatch):
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         with monkeypatch.context() as patch:
@@ -68,7 +68,7 @@ def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(tmp_pa
         assert not service.model("shop").items.is_shown("i3")
 
 
-def test_a_ring_of_keys_follows_the_store():
+def test_key_ring_follows_the_store():
     old, new = TokenKey(1, b"o" * 32, 0.0), TokenKey(2, b"n" * 32, 0.0)
     ring = KeyRing([old], lambda: [old, new])
     ring.follow([old, new])
@@ -91,7 +91,7 @@ def test_all_processes_sign_with_a_new_key_soon(tmp_path):
         assert service.keys.newest == before + 1
 
 
-def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_path):
+def test_model_of_another_process_is_served(tmp_path):
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)

@@ -150,17 +150,17 @@ def check_line(server, trouble, request, *arguments):
 
 
 @pytest.mark.parametrize("trouble", ON_SQLITE, ids=lambda trouble: trouble.__name__)
-def test_the_table_says_what_a_server_answers(trouble, server, request):
+def test_table_has_what_a_server_answers(trouble, server, request):
     check_line(server, trouble, request)
 
 
 @pytest.mark.long
-def test_the_table_says_what_is_answered_without_the_database(zygote, postgresql, tmp_path, request):
+def test_table_has_what_is_answered_without_the_database(zygote, postgresql, tmp_path, request):
     with ServerUnderTest(zygote, postgresql.new_database(), tmp_path) as server:
         check_line(server, no_database, request, postgresql)
 
 
-def test_the_table_has_no_other_lines():
+def test_table_has_no_other_lines():
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     table = lines[next(number for number, line in enumerate(lines) if line.startswith("| trouble |")) :]
     assert [line.split(" | ")[0] for line in table[2 : table.index("")]] == [

@@ -60,7 +60,7 @@ def plain(drawn):
 
 
 @given(everything)
-def test_what_was_packed_is_read(drawn):
+def test_packed_fields_are_read_back(drawn):
     fields, why = drawn.packed(N_ROWS)
     assert why == ""
     read = read_drawn(fields)
@@ -70,14 +70,14 @@ def test_what_was_packed_is_read(drawn):
 
 @settings(max_examples=30)
 @given(rows_of_a_catalog, st.integers(0, 2**30))
-def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows, start):
+def test_rows_are_stored_as_the_smaller_of_them_and_all_others(rows, start):
     assert unpack_rows(pack_rows(rows + start, N_ROWS + start)).tolist() == (rows + start).tolist()
     others = np.setdiff1d(np.arange(N_ROWS), rows)
     assert unpack_rows(pack_rows(others, N_ROWS)).tolist() == others.tolist()
     assert len(pack_rows(others, N_ROWS)) == len(pack_rows(rows, N_ROWS))
 
 
-def test_a_thousand_candidates_have_room_and_the_fields_say_so_if_they_have_none():
+def test_a_thousand_candidates_have_room_and_more_are_reported():
     draw = np.random.default_rng(1)
     for n_rows, n in ((1_500, 1_000), (20_000, 1_500), (1_000_000, 1_200)):
         rows = np.sort(draw.choice(n_rows, n, replace=False))
@@ -98,7 +98,7 @@ def test_a_thousand_candidates_have_room_and_the_fields_say_so_if_they_have_none
         assert read_drawn(fields) == Drawn(9, b"mark", 2, pinned=((1, 7),), not_evaluable=reason)
 
 
-def test_fields_of_later_versions_are_passed_over():
+def test_fields_of_later_versions_are_skipped():
     fields, _ = Drawn(9, b"mark", k=2).packed(5)
     assert read_drawn(bytes([200, 3]) + b"new" + fields + bytes([201, 0])) == Drawn(9, b"mark", k=2)
     assert read_drawn(b"") is None
@@ -125,7 +125,7 @@ SHOWN = np.array([3, 0, 70_000], "<u4").tobytes()
 KEYS = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
 
 
-def test_a_token_and_its_event_carry_them():
+def test_token_and_event_carry_context_features_and_fields():
     now = int(time.time() * 1000)
     for context, features in ((b"", b""), (bytes(16), b""), (bytes(8), bytes(48))):
         token = Token(5, now, bytes(range(16)), SHOWN, context, features, b"\x63\x01x")
@@ -136,7 +136,7 @@ def test_a_token_and_its_event_carry_them():
         assert (len(event.context), len(event.features)) == (len(context) // 8, 3 if features else 0)
 
 
-def test_what_a_slate_was_drawn_from_makes_no_other_feedback():
+def test_same_feedback_with_another_source_is_a_duplicate():
     """A request that two processes answered, before and after a click, may show the same items."""
     fields, others = (Drawn(seq, b"mark").packed(5)[0] for seq in (9, 8))
     one = full_payload([1], 5, SHOWN, fields=fields)
@@ -147,7 +147,7 @@ def test_what_a_slate_was_drawn_from_makes_no_other_feedback():
     assert not says_the_same(one, b"")
 
 
-def test_how_long_a_token_and_an_event_are():
+def test_length_of_a_token_and_an_event():
     rows = np.arange(6, dtype="<u4").tobytes()
     fields, _ = Drawn(123_456, b"mark", 0).packed(1_500)
     token = Token(1, 10**12, bytes(16), rows, fields=fields)

@@ -38,7 +38,7 @@ def check_same_state(shop, ranker):
         ("context-lin-ts:context=2,combine=product", ([1.0, 0.2], [0.2, 1.0])),
     ],
 )
-def test_users_who_differ_get_different_scores_from_service_and_ranker(open_shop, policy, users):
+def test_contexts_in_a_log_teach_a_ranker_the_same_as_the_service(open_shop, policy, users):
     """The first user likes item 0, the second item 1."""
     shop = open_shop(policy=policy, k=2, items=items_of(FEATURES), seed=1)
     for part in range(6):
@@ -60,7 +60,7 @@ def test_users_who_differ_get_different_scores_from_service_and_ranker(open_shop
 
 @pytest.mark.parametrize("raw", [FEATURES * 7, [[10, 1.0, 2], [10, 5, 3], [10, 9, 1], [10, 2, 8]]])
 @pytest.mark.parametrize("scale", [True, False])
-def test_log_has_features_as_sent_and_a_ranker_learns_the_same_from_it(open_shop, raw, scale):
+def test_log_has_features_as_sent_and_teaches_a_ranker_the_same(open_shop, raw, scale):
     given = np.array(raw, float)
     own = given[::-1] / 3
     shop = open_shop(policy="cascade-lin-ts", k=2, items=items_of(given), seed=1, scale=scale)
@@ -110,7 +110,7 @@ def test_features_that_overflow_can_be_printed_too():
         assert len(feedback_as_json(1, words, features=features)["features"]) == 1
 
 
-def test_one_click_is_all_clicks_for_a_policy_that_wants_all_and_got_all():
+def test_one_click_is_all_clicks_for_a_policy_that_wants_all():
     all_clicks, one_click = (Words(["a"], wants_all=wants_all) for wants_all in (True, False))
     assert feedback_as_json(3, all_clicks)["clicks"] == [0]
     assert "clicks" not in feedback_as_json(3, all_clicks, examined=2)

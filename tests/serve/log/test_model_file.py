@@ -56,7 +56,7 @@ def block(kind, raw, n_events=0, n_changes=0, size=None):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_file_says_what_was_written(events, size):
+def test_exported_file_is_read_back(events, size):
     file = ModelFile(BytesIO(written(events, size)))
     assert (file.name, file.first, file.last, file.digest, file.base) == ("shop", 1, len(events), "d1", b"")
     assert [event for chunk in file.events() for event in chunk] == events
@@ -68,13 +68,13 @@ def test_a_file_says_what_was_written(events, size):
             assert found == wanted, (after, upto, feedback)
 
 
-def test_two_readers_of_one_file_do_not_disturb_each_other(events):
+def test_two_readers_of_one_file_are_independent(events):
     file = ModelFile(BytesIO(written(events)))
     together = zip(file.events(), file.events(), strict=True)
     assert all(one == other for one, other in together)
 
 
-def test_a_part_of_a_log_has_what_was_known_before(events):
+def test_export_of_a_part_of_a_log_has_its_base(events):
     file = ModelFile(BytesIO(written(events[99:])))
     assert (file.first, file.last, file.base) == (100, len(events), b"what was known")
     assert [event for chunk in file.events(110) for event in chunk] == events[110:]
@@ -102,7 +102,7 @@ def test_every_cut_and_every_changed_byte_is_refused(events):
         ModelFile(BytesIO(content + b"\0"))
 
 
-def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events):
+def test_missing_repeated_or_moved_blocks_are_refused(events):
     blocks = blocks_of(written(events[:150]))
     assert len(blocks) == 7
     for wrong in (
@@ -113,7 +113,7 @@ def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events):
             ModelFile(BytesIO(MAGIC + b"".join(wrong)))
 
 
-def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events):
+def test_right_checksums_with_wrong_parts_are_refused(events):
     page, *between, end = blocks_of(written(events[:60]))
     assert len(ModelFile(BytesIO(sealed([page, *between, end]))).rollbacks) == 0
     wrong = [
@@ -135,19 +135,19 @@ def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events):
             ModelFile(BytesIO(sealed(blocks)))
 
 
-def test_a_file_of_another_format_is_refused(events):
+def test_other_format_is_refused(events):
     with pytest.raises(Malformed, match="has format '2', and this firstclick reads format '1'"):
         ModelFile(BytesIO(MAGIC[:-1] + b"2" + written(events)[len(MAGIC) :]))
 
 
-def test_a_rollback_to_what_comes_later_is_refused(events):
+def test_rollback_to_a_later_event_is_refused(events):
     event = next(event for event in events if event.kind == Kind.ROLLED_BACK)
     with pytest.raises(Malformed, match="do not fit together"):
         ModelFile(BytesIO(written([*events[:20], event._replace(seq=21)])))
 
 
 @pytest.mark.long
-def test_neither_writing_nor_reading_holds_more_than_some_blocks(events, tmp_path):
+def test_writing_and_reading_hold_a_few_blocks_only(events, tmp_path):
     n_blocks, size = 150, 1000
     payload = next(e.payload for e in events if e.kind == Kind.FEEDBACK)
 

@@ -69,7 +69,7 @@ def arrays_of(state):
 
 
 @FEATURES
-def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(features):
+def test_snapshot_in_any_phase_of_a_refit_continues_bit_for_bit(features):
     log = a_log(features=features, own=True)
     wanted = log.model.digest()
     assert log.model.engine.state.refit[DONE] >= 6
@@ -88,7 +88,7 @@ def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(featu
 
 @STAGES
 @FEATURES
-def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features, stage):
+def test_rollback_into_a_refit_continues_the_refit(features, stage):
     log = a_log(features=features, own=True)
     moment = moments(log)[stage]
     later = [event.payload for event in log.events[moment.seq :]]
@@ -108,7 +108,7 @@ def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features, stage):
 
 @STAGES
 @FEATURES
-def test_items_that_come_and_go_in_the_middle_of_a_refit(features, stage):
+def test_items_change_in_the_middle_of_a_refit(features, stage):
     log = a_log(features=features)
     log.roll_back(moments(log)[stage].seq)
     done = log.model.engine.state.refit[DONE]
@@ -156,7 +156,7 @@ def assert_follows_from_counts(state, features):
 
 
 @FEATURES
-def test_a_service_of_the_default_is_audited_and_restarted_in_the_middle_of_a_refit(features, open_shop):
+def test_service_is_audited_and_restarted_in_the_middle_of_a_refit(features, open_shop):
     shop = open_shop(policy=DEFAULT_POLICY, items=items(features=features), tuning=BY_HAND)
     stopped = set()
     for step in range(300):

@@ -78,7 +78,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_broken_snapshot_is_passed_over(written, place, damage, caplog):
+def test_broken_snapshot_is_skipped(written, place, damage, caplog):
     kept = dict(sql(place, "SELECT seq, content FROM snapshot"))
     # The newest, then the one before, then all: the last is recovery from the log alone.
     newest_first = [*sorted(kept, reverse=True), 0]
@@ -92,7 +92,7 @@ def test_a_broken_snapshot_is_passed_over(written, place, damage, caplog):
         assert f"shop: snapshot at {seq} is not used" in caplog.text
 
 
-def test_a_snapshot_from_beyond_the_log_is_not_used(place):
+def test_snapshot_beyond_the_log_is_not_used(place):
     """As after a restored copy of the log beside newer snapshots."""
     ((head,),) = sql(place, "SELECT head FROM model")
     sql(place, "DELETE FROM event WHERE seq > ?", head - 15)

@@ -136,7 +136,7 @@ def shown_by(package, stored):
     return json.loads(run(package, "-c", PROGRAM, *stored))
 
 
-def test_another_default_changes_no_slate_of_what_is_stored(tmp_path, stored, before):
+def test_other_defaults_change_no_slate_of_a_stored_model(tmp_path, stored, before):
     after = shown_by(later(tmp_path / "later", OTHER_DEFAULTS), stored)
     assert after.pop("ranker") == before.pop("ranker")
     labels = {name: (before[name].pop(0), after[name].pop(0)) for name in before}
@@ -146,7 +146,7 @@ def test_another_default_changes_no_slate_of_what_is_stored(tmp_path, stored, be
 
 
 @pytest.mark.parametrize("edits", [OTHER_VERSION, OTHER_PARAMETERS], ids=["version", "parameters"])
-def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(tmp_path, stored, before, edits):
+def test_another_version_of_a_policy_stops_its_models_only(tmp_path, stored, before, edits):
     after = shown_by(later(tmp_path / "later", edits), stored)
     assert {name for name in before if before[name] != after[name]} == {"counts", "ranker"}
     for name in ("counts", "ranker"):
@@ -156,7 +156,7 @@ def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(tmp_path, 
 
 
 @pytest.mark.long
-def test_a_model_of_another_version_is_learned_again_from_its_log(tmp_path, stored, before):
+def test_model_of_another_version_is_relearned_from_its_log(tmp_path, stored, before):
     package, store = later(tmp_path / "later", OTHER_VERSION), stored[0]
     report = run(package, "-m", "firstclick", "audit", "--store", store)
     # After a minute there is one more event, which counts recommended slates.
@@ -173,7 +173,7 @@ def test_a_model_of_another_version_is_learned_again_from_its_log(tmp_path, stor
 
 
 @pytest.mark.long
-def test_an_export_of_another_version_is_imported_by_learning_it_again(tmp_path, stored, before):
+def test_export_of_another_version_is_imported_by_relearning(tmp_path, stored, before):
     package = later(tmp_path / "later", OTHER_VERSION)
     file, store = str(tmp_path / "counts.model"), str(tmp_path / "other.db")
     run(NOW, "-m", "firstclick", "export", "counts", "--store", stored[0], "--out", file)

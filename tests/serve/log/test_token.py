@@ -37,21 +37,21 @@ def encoded(content):
 
 
 @given(rows=st.lists(st.integers(0, 2**32 - 1), max_size=255), model=st.integers(0, 2**32 - 1))
-def test_what_was_signed_comes_back(rows, model):
+def test_signed_token_is_read_back(rows, model):
     given = token(rows, model=model)
     text = ring(OLD, NEW).sign(given)
     assert len(text) <= LONGEST_TOKEN
     assert ring(OLD, NEW).read(text, model, days=1) == given
 
 
-def test_the_newest_key_signs_and_older_ones_are_believed():
+def test_newest_key_signs_and_older_keys_are_accepted():
     older, newer = ring(OLD).sign(token([1, 2])), ring(OLD, NEW).sign(token([1, 2]))
     assert read(older, OLD, NEW).size == read(newer, NEW).size == 2
     with pytest.raises(Unknown, match="no longer"):
         read(older, NEW)
 
 
-def test_a_key_that_another_process_made_is_looked_for_but_not_at_every_strangers_token():
+def test_keys_of_other_processes_are_loaded_but_not_for_every_token():
     asked = []
 
     def reload():
@@ -87,7 +87,7 @@ def test_a_token_is_read_for_a_day_and_if_clocks_differ_by_minutes():
 
 @settings(max_examples=300)
 @given(position=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_one_changed_bit_is_noticed(position, bit):
+def test_one_changed_bit_is_unknown(position, bit):
     changed = raw(ring(OLD).sign(token([1, 2, 3])))
     changed[position % len(changed)] ^= 1 << bit
     with pytest.raises(Unknown):
@@ -111,7 +111,7 @@ def test_other_versions_and_spellings_are_unknown():
 
 
 @given(text=st.text(max_size=200) | st.binary(max_size=200).map(encoded))
-def test_anything_else_is_unknown_in_one_sentence(text):
+def test_any_other_text_is_unknown(text):
     with pytest.raises(Unknown, match=r"^token is unknown: "):
         read(text)
 

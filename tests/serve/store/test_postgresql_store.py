@@ -75,7 +75,7 @@ class Pause:
 # -- several processes
 
 
-def test_two_processes_that_get_the_same_events_count_them_once(shop, other):
+def test_two_processes_count_the_same_events_once(shop, other):
     answers = []
 
     def send(store, shift):
@@ -100,9 +100,7 @@ def test_batches_of_many_models_do_not_wait_for_each_other(shop, other):
     assert [model.head for model in shop.models()] == [121, 120, 120]
 
 
-def test_a_reader_after_the_last_event_misses_none_while_an_append_is_under_way(
-    shop, other, postgresql_url, monkeypatch
-):
+def test_reader_misses_no_event_of_a_slow_append(shop, other, postgresql_url, monkeypatch):
     seen = [event.seq for event in log_of(shop, 1)]
     pause = Pause(monkeypatch)
     pause.start(lambda: other.append([(1, feedback(1))]))
@@ -138,9 +136,7 @@ def test_replicas_are_known_to_each_other(shop, other, postgresql_url):
     assert [name for name, *_ in shop.replicas()] == ["host:1"]
 
 
-def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
-    postgresql_url, other, monkeypatch
-):
+def test_paused_process_loses_its_own_transaction_only(postgresql_url, other, monkeypatch):
     stopped = PostgresStore(postgresql_url, tuning=Tuning(idle_seconds=1))
     pause = Pause(monkeypatch)
     pause.start(lambda: stopped.append([(1, feedback(1))]))
@@ -152,7 +148,7 @@ def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
     stopped.close()
 
 
-def test_a_row_that_stays_locked_is_not_waited_for_long(shop, postgresql_url, monkeypatch):
+def test_wait_for_a_locked_row_is_short(shop, postgresql_url, monkeypatch):
     impatient = PostgresStore(postgresql_url, tuning=Tuning(lock_seconds=0.1))
     pause = Pause(monkeypatch)
     pause.start(lambda: shop.append([(1, feedback(1))]))
@@ -167,7 +163,7 @@ def test_a_row_that_stays_locked_is_not_waited_for_long(shop, postgresql_url, mo
 # -- a server that comes and goes
 
 
-def test_connections_that_were_ended_are_opened_again(shop, postgresql):
+def test_ended_connections_are_opened_again(shop, postgresql):
     for n, end in enumerate((postgresql.kill_connections, postgresql.restart), start=1):
         shop.models()
         end()
@@ -177,7 +173,7 @@ def test_connections_that_were_ended_are_opened_again(shop, postgresql):
     assert shop.check() == []
 
 
-def test_a_transaction_whose_connection_ends_leaves_nothing(shop, postgresql, monkeypatch):
+def test_transaction_of_an_ended_connection_leaves_nothing(shop, postgresql, monkeypatch):
     pause = Pause(monkeypatch)
     pause.start(lambda: shop.append([(1, feedback(1))]))
     postgresql.kill_connections()
@@ -187,7 +183,7 @@ def test_a_transaction_whose_connection_ends_leaves_nothing(shop, postgresql, mo
     assert shop.append([(1, feedback(1))]) == [Appended(2, True, b"clicked")]
 
 
-def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(shop, postgresql, postgresql_url):
+def test_server_that_is_down_is_unavailable_until_it_is_back(shop, postgresql, postgresql_url):
     postgresql.stop()
     try:
         for call in (
@@ -208,7 +204,7 @@ def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(shop, po
 
 
 @pytest.mark.parametrize(("fate", "there"), [(LOSE, False), (LOSE_ANSWER, True), (KEEP_ANSWER, True)])
-def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
+def test_network_cut_at_the_commit_is_settled_by_a_retry(
     shop, postgresql, postgresql_url, fate, there, monkeypatch
 ):
     monkeypatch.setattr(postgresql_link.Connection, "patience", 1.0)
@@ -238,7 +234,7 @@ def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
 @pytest.mark.parametrize(
     ("asked", "kept"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")]
 )
-def test_every_commit_reaches_the_disk_whatever_the_servers_default(shop, postgresql_url, asked, kept):
+def test_commits_reach_the_disk_whatever_the_default(shop, postgresql_url, asked, kept):
     url = f"{postgresql_url}%20-csynchronous_commit%3D{asked}"
     for relaxed, expected in ((False, kept), (True, "off")):
         with PostgresStore(url, relaxed=relaxed) as store:
@@ -246,7 +242,7 @@ def test_every_commit_reaches_the_disk_whatever_the_servers_default(shop, postgr
             assert store._link.rows("SHOW transaction_isolation") == [("read committed",)]
 
 
-def test_an_address_where_nobody_answers():
+def test_unreachable_address_hides_the_password():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
     with pytest.raises(Unavailable, match=r"127.0.0.1/shop cannot be asked now") as caught:
@@ -256,13 +252,13 @@ def test_an_address_where_nobody_answers():
         open_store("postgresql://me@host:99999999/shop?colour=red")
 
 
-def test_tables_that_are_gone_are_told(shop, postgresql_url):
+def test_missing_table_is_named(shop, postgresql_url):
     sql(postgresql_url, "DROP TABLE {snapshot}")
     with pytest.raises(StoreBroken, match="firstclick_snapshot"):
         shop.snapshots(1)
 
 
-def test_without_psycopg_one_is_told_what_to_install():
+def test_missing_psycopg_names_what_to_install():
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from firstclick.serve.store import open_store\n"

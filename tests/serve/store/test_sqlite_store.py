@@ -57,7 +57,7 @@ class Failing:
 # -- the disk
 
 
-def test_every_commit_reaches_the_disk_unless_told_otherwise(path):
+def test_commits_reach_the_disk_unless_relaxed(path):
     for relaxed, level in ((False, 2), (True, 1)):
         with SqliteStore(path, relaxed=relaxed) as store:
             ask = store._file._writer.execute
@@ -66,7 +66,7 @@ def test_every_commit_reaches_the_disk_unless_told_otherwise(path):
             assert ask("PRAGMA mmap_size").fetchone() in ((0,), None)
 
 
-def test_a_sync_that_failed_ends_all_writing(shop):
+def test_failed_sync_ends_all_writing(shop):
     failing = Failing(shop, "COMMIT")
     with pytest.raises(StoreBroken, match="SQLITE_IOERR_FSYNC"):
         shop.append([(1, feedback(1))])
@@ -85,7 +85,7 @@ def test_a_sync_that_failed_ends_all_writing(shop):
 
 
 @pytest.mark.parametrize("shop", [Tuning(checkpoint_pages=1)], indirect=True)
-def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(shop):
+def test_failed_sync_in_a_checkpoint_ends_all_writing(shop):
     Failing(shop, "PRAGMA wal_checkpoint")
     for _ in range(2):
         with pytest.raises(StoreBroken):
@@ -93,7 +93,7 @@ def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(shop):
     assert len(log_of(shop, 1)) == 1
 
 
-def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop):
+def test_full_disk_is_reported_and_work_continues_with_room(shop):
     connection = shop._file._writer
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages + 2}")
@@ -126,7 +126,7 @@ os._exit(0)
 """
 
 
-def test_a_disk_that_really_fails_to_sync_once(path):
+def test_disk_that_really_fails_to_sync_once(path):
     strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
     if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
         pytest.skip("strace, which lets a sync fail, cannot be used here")
@@ -152,7 +152,7 @@ def test_a_disk_that_really_fails_to_sync_once(path):
 
 
 @pytest.mark.parametrize("shop", [Tuning(checkpoint_pages=100)], indirect=True)
-def test_the_write_ahead_log_stays_small_beside_a_reader_that_takes_its_time(shop, path):
+def test_write_ahead_log_stays_small_beside_a_slow_reader(shop, path):
     shop.append([(1, feedback(n)) for n in range(1, 10)])
     chunks = shop.events(1, 0)
     next(chunks)
@@ -174,7 +174,7 @@ def test_a_second_service_on_the_file_is_refused(shop, path, tmp_path):
     SqliteStore(path).close()
 
 
-def test_a_reader_leaves_every_byte_as_it_was(shop, path, tmp_path):
+def test_reader_changes_no_byte(shop, path, tmp_path):
     shop.append([(1, feedback(n)) for n in range(1, 100)])
     # As a killed service leaves it: a file, a write-ahead log that was not carried over, no shared memory.
     left = tmp_path / "left"
@@ -192,7 +192,7 @@ def test_a_reader_leaves_every_byte_as_it_was(shop, path, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["shop.db", "shop.db-wal"])
-def test_a_file_that_was_taken_away_is_noticed(shop, tmp_path, name):
+def test_removed_file_is_noticed(shop, tmp_path, name):
     shop.append([(1, feedback(1))])
     (tmp_path / name).rename(tmp_path / "elsewhere")
     for _ in range(2):
@@ -201,7 +201,7 @@ def test_a_file_that_was_taken_away_is_noticed(shop, tmp_path, name):
     (tmp_path / "elsewhere").rename(tmp_path / name)
 
 
-def test_somebody_elses_events_in_the_log_are_noticed(shop, path):
+def test_foreign_events_in_the_log_are_noticed(shop, path):
     sql(path, "INSERT INTO event VALUES (1, 2, 1, x'00112233445566778899aabbccddeeff', x'', 0, x'')")
     with pytest.raises(StoreBroken, match="contradicts itself"):
         shop.append([(1, feedback(1))])
@@ -210,7 +210,7 @@ def test_somebody_elses_events_in_the_log_are_noticed(shop, path):
 # -- opening
 
 
-def test_the_file_with_its_secrets_is_its_owners_alone(shop, tmp_path):
+def test_file_with_secrets_is_readable_by_its_owner_only(shop, tmp_path):
     for name in ("shop.db", "shop.db-wal"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
 
@@ -252,7 +252,7 @@ def test_a_file_that_may_not_be_written():
     assert "shop.db cannot be opened to be written" in str(error)
 
 
-def test_files_that_are_no_store(path):
+def test_files_that_are_not_a_store(path):
     path.write_bytes(b"these are the notes of the meeting of last week, in which nothing was decided " * 20)
     with pytest.raises(StoreBroken, match="is not a SQLite database"):
         SqliteStore(path)
@@ -263,7 +263,7 @@ def test_files_that_are_no_store(path):
         SqliteStore(path)
 
 
-def test_a_damaged_file_is_found_out(shop, path):
+def test_damaged_file_is_reported(shop, path):
     shop.append([(1, feedback(n, bytes([n % 256]) * 100)) for n in range(1, 2000)])
     shop.close()
     content = bytearray(path.read_bytes())

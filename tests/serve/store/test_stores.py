@@ -27,7 +27,7 @@ def some_events(first, n):
     return [Event(seq, *feedback(seq)) for seq in range(first, first + n)]
 
 
-def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store):
+def test_loaded_model_is_seen_when_it_is_whole(store):
     before = store.create("bakery", [CREATED])
     number = store.reserve()
     store.load(number, some_events(1, 3))
@@ -43,7 +43,7 @@ def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store):
     assert store.check() == []
 
 
-def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store):
+def test_loaded_model_cannot_take_a_name_and_can_be_given_up(store):
     store.create("shop", [CREATED])
     number = store.reserve()
     store.load(number, some_events(1, 3))
@@ -60,7 +60,7 @@ def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store):
     assert store.check() == []
 
 
-def test_what_a_process_that_is_gone_was_loading_is_removed(store_url):
+def test_abandoned_load_is_removed(store_url):
     clock = Clock()
     store = open_store(store_url, clock=clock)
     number = store.reserve()
@@ -72,7 +72,7 @@ def test_what_a_process_that_is_gone_was_loading_is_removed(store_url):
     store.close()
 
 
-def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_piece(store):
+def test_deleted_model_is_gone_and_its_events_are_swept(store):
     store.tuning = Tuning(events_at_once=4)
     shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
     store.append([(shop.id, feedback(n)) for n in range(1, 10)])
@@ -96,7 +96,7 @@ def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_pie
 # -- logs
 
 
-def test_events_get_the_numbers_1_2_3_and_come_back_as_they_were(store):
+def test_events_are_numbered_and_read_back(store):
     model = store.create("shop", [CREATED, feedback(1)])
     assert (model.name, model.head) == ("shop", 2)
     sent = [feedback(n, bytes([n, 0, 255])) for n in range(2, 20)]
@@ -126,7 +126,7 @@ def test_a_batch_of_thousands_with_duplicates_anywhere(store):
         max_size=6,
     )
 )
-def test_any_batches_leave_what_a_dictionary_would_hold(store, batches):
+def test_any_batches_leave_what_a_dictionary_would(store, batches):
     models = [store.create(f"model {len(store.models())}", []).id for _ in range(2)]
     logs = [{}, {}]
     for batch in batches:
@@ -146,7 +146,7 @@ def test_any_batches_leave_what_a_dictionary_would_hold(store, batches):
 @pytest.mark.parametrize(
     ("wrong", "kind"), [({"nonce": b"short"}, InvalidInput), ({"payload": None}, Exception)]
 )
-def test_one_bad_event_and_nothing_is_written(store, wrong, kind):
+def test_one_bad_event_refuses_its_batch(store, wrong, kind):
     shop = store.create("shop", [CREATED]).id
     bad = feedback(7)._replace(**wrong)
     for call in (
@@ -159,7 +159,7 @@ def test_one_bad_event_and_nothing_is_written(store, wrong, kind):
     assert store.check() == []
 
 
-def test_an_event_of_a_model_that_is_not_there_is_refused_with_its_batch(store):
+def test_event_of_an_unknown_model_refuses_its_batch(store):
     shop = store.create("shop", [CREATED]).id
     with pytest.raises(Unknown, match=f"no model number {shop + 1}"):
         store.append([(shop, feedback(1)), (shop + 1, feedback(2))])
@@ -209,7 +209,7 @@ def test_chunks_are_bounded_in_events_and_in_bytes(store):
     assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10], [11]]
 
 
-def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store):
+def test_reader_sees_the_log_as_it_was_when_it_began(store):
     shop = store.create("shop", [CREATED]).id
     chunks = store.events(shop, 0)
     seen = next(chunks)
@@ -217,7 +217,7 @@ def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store):
     assert [event.seq for chunk in [seen, *chunks] for event in chunk] == [1]
 
 
-def test_what_was_written_is_there_after_opening_again(store, store_url):
+def test_reopened_store_has_all_that_was_written(store, store_url):
     shop = store.create("shop", [CREATED]).id
     store.append([(shop, feedback(n)) for n in range(1, 600)])
     store.save_snapshot(shop, 600, b"known")
@@ -237,7 +237,7 @@ def test_what_was_written_is_there_after_opening_again(store, store_url):
 # -- snapshots and keys
 
 
-def test_two_processes_that_sweep_take_turns(store, store_url):
+def test_sweeping_processes_take_turns(store, store_url):
     store.tuning = Tuning(events_at_once=7)
     shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
     store.append([(shop.id, feedback(n)) for n in range(1, 500)])
@@ -261,7 +261,7 @@ def test_two_processes_that_sweep_take_turns(store, store_url):
     assert store.check() == []
 
 
-def test_a_snapshot_of_a_deleted_model_is_not_kept(store):
+def test_snapshot_of_a_deleted_model_is_not_kept(store):
     shop = store.create("shop", [CREATED])
     store.delete(shop.id)
     store.save_snapshot(shop.id, 1, b"late")
@@ -316,7 +316,7 @@ def test_api_keys_are_added_and_revoked(store):
 # -- several threads
 
 
-def test_threads_that_send_the_same_events_count_them_once(store):
+def test_threads_count_the_same_events_once(store):
     shop = store.create("shop", [CREATED]).id
     answers = []
 
@@ -362,7 +362,7 @@ def test_readers_see_whole_batches_while_others_write(store):
         ("DELETE FROM {model}", "events of a model number 1"),
     ],
 )
-def test_check_tells_what_is_wrong_with_a_log(store, store_url, statement, sentence):
+def test_check_names_what_is_wrong_with_a_log(store, store_url, statement, sentence):
     store.create("shop", [CREATED, *map(feedback, range(1, 6))])
     assert store.check() == []
     sql(store_url, statement)
@@ -383,7 +383,7 @@ def test_check_finds_an_event_that_was_counted_twice(store, store_url):
 # -- opening and closing
 
 
-def test_a_store_that_was_closed_says_so(store):
+def test_closed_store_is_unavailable(store):
     store.close()
     for call in (store.models, lambda: store.append([(1, CREATED)]), lambda: store.create("shop", [])):
         with pytest.raises(Unavailable, match="closed"):
@@ -391,7 +391,7 @@ def test_a_store_that_was_closed_says_so(store):
     store.close()
 
 
-def test_a_store_opened_for_reading_reads_and_refuses_to_write(store, store_url):
+def test_read_only_store_refuses_to_write(store, store_url):
     shop = store.create("shop", [CREATED]).id
     reader = open_store(store_url, read_only=True)
     store.append([(shop, feedback(1))])
@@ -403,7 +403,7 @@ def test_a_store_opened_for_reading_reads_and_refuses_to_write(store, store_url)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_store_with_another_format_is_refused_and_not_changed(store, store_url, read_only):
+def test_store_of_another_format_is_refused_unchanged(store, store_url, read_only):
     store.create("shop", [CREATED])
     store.close()
     sql(store_url, "UPDATE {meta} SET value = '2' WHERE key = 'format'")
@@ -422,6 +422,6 @@ def test_a_store_without_tables_is_not_opened_for_reading(store_url):
 
 
 @pytest.mark.parametrize("url", ["", "sqlite:", "mysql://host/shop", "sqlite:///shop.db"])
-def test_an_address_of_neither_kind_is_refused(url):
+def test_unknown_kind_of_address_is_refused(url):
     with pytest.raises(InvalidInput, match=r"a store is a file \(shop.db"):
         open_store(url)
