@@ -5,13 +5,12 @@ import time
 
 import pytest
 
-from firstclick.serve.log.events import Kind, NewEvent
+from firstclick.serve.log.events import Kind
 from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model import audit
 from firstclick.serve.service import open_service
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Unavailable, Unknown
-from tests.faults.test_history import wait_for
 from tests.support.made_log import K, made_items
 from tests.support.stores import sql
 
@@ -89,13 +88,3 @@ def test_all_processes_sign_with_a_new_key_soon(tmp_path):
         service.store.add_token_key(b"n" * 32, time.time())
         service.run_background()
         assert service.keys.newest == before + 1
-
-
-def test_model_of_another_process_is_served(tmp_path):
-    with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
-        shop(service)
-        (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
-        service.store.create("new", [NewEvent(*first._replace(nonce=b"x" * 16)[1:])])
-        service.run_background()
-        wait_for(lambda: "new" in service.names())
-        assert service.recommend("new").items

@@ -103,7 +103,7 @@ def live(spec, listening):
 
 
 def _warm_up():
-    """Import and compile what a spec will need, on stores of its own."""
+    """Import and compile what a server will need, on stores of its own."""
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
