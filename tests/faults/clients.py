@@ -15,6 +15,10 @@ import numpy as np
 from tests.faults.oracle import Change, put, rolled_back, shares, withdrawn
 from tests.support.made_log import N_FEATURES
 
+# Answers to requests that may be late, late and different, or of an item that is gone.
+CODES = {200, 201, 404, 409, 422}
+# And of a server that has too much to do, or no store.
+REFUSALS = CODES | {429, 503}
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0
@@ -61,13 +65,13 @@ class Caller:
         self._connection.close()
 
 
-class Crowd:
+class LoadClients:
     """Clients, each in a thread: even ones never send again, odd ones send until they are answered."""
 
     def __init__(
         self,
         ports,
-        ledger,
+        history,
         *,
         clients=8,
         twice=True,  # those who send again also repeat and contradict themselves
@@ -78,7 +82,7 @@ class Crowd:
         seed=0,
     ):
         self._ports = ports
-        self._ledger = ledger
+        self._history = history
         self._twice, self._rollbacks, self._late = twice, rollbacks, late
         self._launched = launched
         self._seed = seed
@@ -120,7 +124,7 @@ class Crowd:
             n = len(reply.body["items"])
             click = draw.randrange(n + 1)
             pocket.append((model, reply.body["token"], click if click < n else None))
-            self._ledger.show(model, reply.body["token"], asked.get("unit"))
+            self._history.record_slate(model, reply.body["token"], asked.get("unit"))
             if self._late and draw.random() < 0.4:
                 drawer.append((time.monotonic() + self._late, pocket.pop()))
                 if draw.random() < 0.5:
@@ -152,7 +156,7 @@ class Crowd:
             sent += [(other, click) for of, other, click in pocket if of == model]
             pocket[:] = [held for held in pocket if held[0] != model]
         for token, click in sent:
-            self._ledger.send(model, token, click)
+            self._history.record_sent(model, token, click)
         alone = len(sent) == 1
         body = {"token": token, "click": click}
         batch = {"feedback": [{"token": token, "click": click} for token, click in sent]}
@@ -165,7 +169,7 @@ class Crowd:
                 told = [reply.body] if alone else reply.body.get("results", [])
                 for (token, click), answer in zip(sent, told, strict=False):
                     answer = answer.get("error", answer)
-                    self._ledger.hear(token, click, answer["status"], answer.get("seq"))
+                    self._history.record_answer(token, click, answer["status"], answer.get("seq"))
                 if not any(answer.get("error", answer)["status"] == "unavailable" for answer in told):
                     return model, token, click
             if not again or time.monotonic() > until or (reply is not None and self._stop.is_set()):
@@ -189,12 +193,12 @@ class Crowd:
             else:
                 changes, body = self._items(model, draw)
                 path += "/items:bulk"
-            self._ledger.send_changes(changes)
+            self._history.record_changes_sent(changes)
             reply = caller.ask("PATCH" if path.endswith("/trial") else "POST", path, body)
             self._note(reply)
             if reply is not None and reply.code == 200:
                 seq = reply.body["seq"]
-                self._ledger.hear_changes(changes, seq)
+                self._history.record_changes_done(changes, seq)
         caller.close()
 
     def _items(self, model, draw):

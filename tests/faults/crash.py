@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 
 from firstclick.serve.store import open_store
 from tests.faults.clients import MODELS, Caller
-from tests.faults.oracle import Served, judge
-
-DIE_WITHIN = 30.0
+from tests.faults.oracle import Served, check
 
 
 class Zygote:
@@ -30,14 +29,11 @@ class Zygote:
         self._read()
 
     def _read(self):
-        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, "the zygote died; its error stands above"
-        answer = json.loads(line)
-        return answer
+        return json.loads(line)
 
     def call(self, name, *arguments):
-        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([name, arguments]) + "\n")
         self._process.stdin.flush()
         return self._read()
@@ -56,7 +52,7 @@ def zygote():
     made.close()
 
 
-class Stage:
+class ServerUnderTest:
     """A store and a port on which one server after another lives and dies."""
 
     def __init__(self, zygote, url, folder):
@@ -75,48 +71,45 @@ class Stage:
             self.wait(pid)
         self._zygote.call("hang_up", self.port)
 
-    def start(self, **life):
-        """A server; its process."""
-        from tests.faults.zygote import Life
+    def start(self, **spec):
+        """Start a server with these fields of `zygote.ServerSpec`; return its process id."""
+        pid = self._zygote.call("start", {"url": self.url, "port": self.port, "log": str(self.log)} | spec)
+        self._pids.add(pid["pid"])
+        return pid["pid"]
 
-        asked = Life(self.url, self.port, str(self.log), **life)
-        pid = self._zygote.call("start", [*asked[:-1], dict(asked.settings)])["pid"]
-        self._pids.add(pid)
+    def start_ready(self, **spec):
+        """Start a server and wait until it is ready."""
+        pid = self.start(**spec)
+        self.wait_until(200)
         return pid
 
-    def wait(self, pid, seconds=DIE_WITHIN):
-        """Its exit code, -9 after SIGKILL; None if it lives on."""
+    def wait(self, pid, seconds=30.0):
+        """Return its exit code, -9 after SIGKILL; None if it lives on."""
         code = self._zygote.call("wait", pid, seconds)["code"]
         if code is not None:
             self._pids.discard(pid)
         return code
 
-    def die(self, step, times, **life):
-        """A life that ends at this step."""
-        code = self.wait(self.start(step=step, times=times, **life))
-        assert code == -signal.SIGKILL, (
-            f"the server should have been killed at {step!r}, time {times}, and ended with {code}: "
-            f"{self.said()}"
-        )
+    def kill_at(self, step, times, **spec):
+        """Start a server that is killed at this step."""
+        code = self.wait(self.start(step=step, times=times, **spec))
+        assert code == -signal.SIGKILL, f"not killed at {step!r}, time {times}: code {code}: {self.said()}"
 
-    def die_some_time(self, seconds, **life):
-        """A life that ends wherever it is by then."""
-        pid = self.start(**life)
-        time.sleep(seconds)
+    def kill(self, pid):
         os.kill(pid, signal.SIGKILL)
         assert self.wait(pid) == -signal.SIGKILL
 
     def stop(self, pid):
-        """End a life as a service manager would."""
+        """End a server as a service manager would."""
         os.kill(pid, signal.SIGTERM)
         return self.wait(pid)
 
     def said(self):
-        """The end of what the servers said."""
+        """Return the end of what the servers wrote."""
         return self.log.read_text()[-3000:] if self.log.exists() else ""
 
     def ask(self, method, path, body=None):
-        """One question to the server that lives now, answered."""
+        """Send one request to the server that lives now; it must answer."""
         caller = Caller(self.port)
         try:
             reply = caller.ask(method, path, body)
@@ -126,22 +119,57 @@ class Stage:
         return reply
 
     def wait_until(self, code, path="/health/ready", *, seconds=20.0):
-        """The answer, once it has this code."""
+        """Return the answer, once it has this code."""
         until = time.monotonic() + seconds
         while (reply := self.ask("GET", path)).code != code:
             assert time.monotonic() < until, (path, reply)
             time.sleep(0.02)
         return reply
 
-    def audit(self, ledger):
-        """Have the server that lives now say what it serves."""
+    def audit(self, history):
+        """Let the server that lives now report what it serves."""
         for model in MODELS:
             code, body, _ = self.ask("GET", f"/v1/models/{model}/audit")
             if code != 200:
-                body = {"seq": 0, "digest": str(body), "equal": False}  # Not even that it could say.
-            ledger.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
+                body = {"seq": 0, "digest": str(body), "equal": False}
+            history.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
 
-    def judge(self, ledger):
-        """The oracle, when nobody uses the store any more."""
+    def check(self, history):
+        """Return the result of the oracle, when no process uses the store any more."""
         with open_store(self.url) as store:
-            return judge(store, ledger)
+            return check(store, history)
+
+    def finish(self, pid, history):
+        """Stop a server that is ready; the oracle must find nothing wrong."""
+        self.wait_until(200, seconds=30)
+        self.audit(history)
+        assert self.stop(pid) == 0, self.said()
+        result = self.check(history)
+        assert not result.complaints, str(result)
+        return result
+
+
+def finish_all(servers, pids, history):
+    """Stop all; what each served is what the others served, and the oracle finds nothing."""
+    for server in servers:
+        server.wait_until(200, seconds=30)
+    # All have learned what any has acknowledged, without being asked.
+    time.sleep(1.0)
+    for server in servers:
+        server.audit(history)
+    last = history.served[-len(servers) * len(MODELS) :]
+    assert len({(served.model, served.seq, served.digest) for served in last}) == len(MODELS), last
+    by_seq = Counter((served.model, served.seq) for served in set(history.served))
+    assert max(by_seq.values()) == 1, "two servers had different models after the same event"
+    for server, pid in zip(servers, pids, strict=True):
+        assert server.stop(pid) == 0, server.said()
+    result = servers[0].check(history)
+    assert not result.complaints, str(result)
+    return result
+
+
+@pytest.fixture
+def server(zygote, tmp_path):
+    """Servers on a SQLite file."""
+    with ServerUnderTest(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
+        yield made

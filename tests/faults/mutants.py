@@ -1,6 +1,6 @@
 """Servers broken on purpose, to see that the tests can tell; and faults that a right server must bear.
 
-Each is a function that changes the classes of the process it is called in: a fork that is thrown away.
+Each changes the classes of the process it is called in: a fork that is thrown away.
 """
 
 import hashlib
@@ -32,6 +32,20 @@ from firstclick.serve.trial_arms import copies
 from firstclick.serve.writer import Writer, _Waiting
 from firstclick.wire.errors import Refused, Unavailable
 
+# All that follow, by name: a call breaks the process.
+ALL = {}
+
+
+def replaces(owner, name):
+    """Enter a mutant that replaces this attribute by what the function makes of it."""
+
+    def enter(mutant):
+        ALL[mutant.__name__] = lambda: setattr(owner, name, mutant(getattr(owner, name)))
+        return mutant
+
+    return enter
+
+
 # Mutants: what a server must not do.
 
 
@@ -47,54 +61,48 @@ def _places(batch):
     ]
 
 
-def acknowledge_before_commit():
-    commit = Writer._commit
-
+@replaces(Writer, "_commit")
+def acknowledge_before_commit(commit):
     def mutant(self, batch):
         for waiting, places in zip(batch, _places(batch), strict=True):
             waiting.done(places)
         time.sleep(0.02)  # The answers are on their way.
         commit(self, [_Waiting(waiting.events, lambda appended: None) for waiting in batch])
 
-    Writer._commit = mutant
+    return mutant
 
 
-def apply_before_commit():
-    commit = Writer._commit
-
+@replaces(Writer, "_commit")
+def apply_before_commit(commit):
     def mutant(self, batch):
         for waiting, places in zip(batch, _places(batch), strict=True):
             self._learn(waiting.events, places)
         commit(self, batch)
 
-    Writer._commit = mutant
+    return mutant
 
 
-def no_unique_index():
+@replaces(SqliteStore, "_insert")
+def no_unique_index(insert):
     schema.SQLITE_TABLES[:] = [
         statement.replace("CREATE UNIQUE INDEX event_nonce", "CREATE INDEX event_nonce")
         for statement in schema.SQLITE_TABLES
     ]
 
-    def insert(self, connection, rows):
+    def mutant(self, connection, rows):
         connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return True
 
-    SqliteStore._insert = insert
+    return mutant
 
 
-def snapshot_off_by_one():
-    write = model_module.write_snapshot
-
-    def mutant(page, arrays):
-        return write(page | {"seq": page["seq"] - 1}, arrays)
-
-    model_module.write_snapshot = mutant
+@replaces(model_module, "write_snapshot")
+def snapshot_off_by_one(write):
+    return lambda page, arrays: write(page | {"seq": page["seq"] - 1}, arrays)
 
 
-def snapshot_without_the_refit():
-    write = model_module.write_snapshot
-
+@replaces(model_module, "write_snapshot")
+def snapshot_without_the_refit(write):
     def mutant(page, arrays):
         if "refit" in arrays:
             refit = arrays["refit"].copy()
@@ -102,10 +110,11 @@ def snapshot_without_the_refit():
             arrays = arrays | {"refit": refit}
         return write(page, arrays)
 
-    model_module.write_snapshot = mutant
+    return mutant
 
 
-def retry_with_a_new_nonce():
+@replaces(Writer, "_append")
+def retry_with_a_new_nonce(append):
     def mutant(self, batch, folded):
         try:
             return self._store.append(batch, folded)
@@ -114,12 +123,11 @@ def retry_with_a_new_nonce():
             again = [(id, event._replace(nonce=new_nonce(now))) for id, event in batch]
             return self._store.append(again, folded)
 
-    Writer._append = mutant
+    return mutant
 
 
-def accepted_although_it_failed():
-    commit = Writer._commit
-
+@replaces(Writer, "_commit")
+def accepted_although_it_failed(commit):
     def mutant(self, batch):
         def hopeful(waiting, places):
             return lambda told: waiting.done(places if isinstance(told, Refused) else told)
@@ -132,23 +140,22 @@ def accepted_although_it_failed():
             ],
         )
 
-    Writer._commit = mutant
+    return mutant
 
 
-def rollback_leaves_new_items_on_show():
-    apply = CatalogState.apply
-
+@replaces(CatalogState, "apply")
+def rollback_leaves_new_items_on_show(apply):
     def mutant(self, event, *others):
         if event.kind != Kind.ROLLED_BACK:
             apply(self, event, *others)
 
-    CatalogState.apply = mutant
+    return mutant
 
 
-def rollback_deletes_events():
+@replaces(Service, "roll_back")
+def rollback_deletes_events(roll_back):
     def mutant(self, name, seq):
         model = self.model(name)
-        assert isinstance(self.store, SqliteStore)
         with self.store._file.transaction() as connection:
             connection.execute("DELETE FROM event WHERE model = ? AND seq > ?", (model.id, seq))
             connection.execute("UPDATE model SET head = ? WHERE id = ?", (seq, model.id))
@@ -158,21 +165,16 @@ def rollback_deletes_events():
         self.models.start_again(stored)
         return seq
 
-    Service.roll_back = mutant
+    return mutant
 
 
-def snapshot_believed_unseen():
-    read = model_module.read_snapshot
-
-    def mutant(content):
-        return read(content[:-32] + hashlib.sha256(content[:-32]).digest())
-
-    model_module.read_snapshot = mutant
+@replaces(model_module, "read_snapshot")
+def snapshot_believed_unseen(read):
+    return lambda content: read(content[:-32] + hashlib.sha256(content[:-32]).digest())
 
 
-def two_halves_of_a_request():
-    change = Service.change_items
-
+@replaces(Service, "change_items")
+def two_halves_of_a_request(change):
     def mutant(self, name, *, put=(), withdraw=()):
         if not put or not withdraw:
             return change(self, name, put=put, withdraw=withdraw)
@@ -180,33 +182,36 @@ def two_halves_of_a_request():
         time.sleep(0.02)
         return change(self, name, withdraw=withdraw)
 
-    Service.change_items = mutant
+    return mutant
 
 
-def conflict_told_as_duplicate():
-    feedback_module.says_the_same = lambda payload, other: True
+@replaces(feedback_module, "says_the_same")
+def conflict_told_as_duplicate(says_the_same):
+    return lambda payload, other: True
 
 
-def given_up_with_a_new_nonce():
-    due = OpenSlates.due
-
+@replaces(OpenSlates, "due")
+def given_up_with_a_new_nonce(due):
     def mutant(self, issued_before_ms, most):
         late = due(self, issued_before_ms, most)
         self.answered(*(slate.nonce for slate in late))
         return [slate._replace(nonce=new_nonce(slate.issued_ms)) for slate in late]
 
-    OpenSlates.due = mutant
+    return mutant
 
 
-def corrected_without_taking_back():
-    PolicyEngine.unlearn_rows = lambda self, rows: None
+@replaces(PolicyEngine, "unlearn_rows")
+def corrected_without_taking_back(unlearn_rows):
+    return lambda self, rows: None
 
 
-def corrected_as_often_as_asked():
-    feedback_module.nonce_of_correction = lambda nonce: new_nonce(int(time.time() * 1000))
+@replaces(feedback_module, "nonce_of_correction")
+def corrected_as_often_as_asked(nonce_of_correction):
+    return lambda nonce: new_nonce(int(time.time() * 1000))
 
 
-def copies_in_a_second_commit():
+@replaces(Service, "write_with_copies")
+def copies_in_a_second_commit(write_with_copies):
     def mutant(self, events, done):
         copied = [pair for model, event in events for pair in copies(self.models.all(), model, event)]
 
@@ -216,53 +221,46 @@ def copies_in_a_second_commit():
 
         self._write(events, then if copied else done)
 
-    Service.write_with_copies = mutant
+    return mutant
 
 
-def a_page_counts_twice():
-    count = Trial.count
-
+@replaces(Trial, "count")
+def a_page_counts_twice(count):
     def mutant(self, *page, **more):
         count(self, *page, **more)
         count(self, *page, **more)
 
-    Trial.count = mutant
+    return mutant
 
 
-def units_are_hashed_by_each_process():
-    bucket_of = trial_module.bucket_of
-    trial_module.bucket_of = lambda unit, key: bucket_of(f"{os.getpid()} {unit}", key)
+@replaces(trial_module, "bucket_of")
+def units_are_hashed_by_each_process(bucket_of):
+    return lambda unit, key: bucket_of(f"{os.getpid()} {unit}", key)
 
 
-def poll_not_inclusive():
-    def mutant(self, model, last, upto):
-        return self._chunk(model, last.seq, upto)[0], last
-
-    Store.events_after = mutant
+@replaces(Store, "events_after")
+def poll_not_inclusive(events_after):
+    return lambda self, model, last, upto: (self._chunk(model, last.seq, upto)[0], last)
 
 
-def poll_sees_only_the_head():
+@replaces(Maintenance, "_follow")
+def poll_sees_only_the_head(follow):
     """What has as many events as before is taken for the same."""
-    follow = Maintenance._follow
 
     def mutant(self, stored, last, model, before, now):
         follow(self, stored, before if stored.head == before.seq else last, model, before, now)
 
-    Maintenance._follow = mutant
+    return mutant
 
 
-def append_does_not_compare():
-    append = Store.append
-
-    def mutant(self, batch, folded={}):  # noqa: B006
-        return append(self, batch)
-
-    Store.append = mutant
+@replaces(Store, "append")
+def append_does_not_compare(append):
+    return lambda self, batch, *folded: append(self, batch)
 
 
-def snapshot_not_checked():
+@replaces(Store, "marks")
+def snapshot_not_checked(marks):
     """Any event will do, if there is one."""
-    marks = Store.marks
 
     def mutant(self, model, first, last):
         found = marks(self, model, first, last)
@@ -273,12 +271,13 @@ def snapshot_not_checked():
                 found[seq] = Mark(seq, nonce, page["received"], link)
         return found
 
-    Store.marks = mutant
+    return mutant
 
 
-def links_are_not_compared():
+@replaces(Mark, "same")
+def links_are_not_compared(same):
     """The last event alone: seq, nonce, time and, by the nonce, what it says."""
-    Mark.same = lambda self, other: other is not None and self[:3] == other[:3]
+    return lambda self, other: other is not None and self[:3] == other[:3]
 
 
 # Faults: what a server must bear.
@@ -286,21 +285,23 @@ def links_are_not_compared():
 EVERY = 5
 
 
-def appending_fails():
+@replaces(SqliteStore, "append")
+def appending_fails(append):
     """Every so often nothing can be written."""
-    append, calls = SqliteStore.append, itertools.count(1)
+    calls = itertools.count(1)
 
     def faulty(self, *given):
         if next(calls) % EVERY == 0:
             raise Unavailable("no room, for once")
         return append(self, *given)
 
-    SqliteStore.append = faulty
+    return faulty
 
 
-def answer_of_append_is_lost():
+@replaces(SqliteStore, "append")
+def answer_of_append_is_lost(append):
     """Every so often something was written, and the connection broke; as PostgreSQL does."""
-    append, calls = SqliteStore.append, itertools.count(1)
+    calls = itertools.count(1)
     SqliteStore.shared = True
 
     def faulty(self, *given):
@@ -309,11 +310,11 @@ def answer_of_append_is_lost():
             raise Unavailable("the connection was lost while it committed")
         return answers
 
-    SqliteStore.append = faulty
+    return faulty
 
 
-def _fsync_fails(after, *, written):
-    transaction, commits = SqliteFile.transaction, itertools.count(1)
+def _fsync_fails(transaction, after, *, written):
+    commits = itertools.count(1)
 
     @contextmanager
     def faulty(self):
@@ -327,59 +328,26 @@ def _fsync_fails(after, *, written):
                 error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
                 raise error
 
-    SqliteFile.transaction = faulty
+    return faulty
 
 
-def read_only_while_a_file_says_so():
+@replaces(SqliteFile, "_usable")
+def read_only_while_a_file_says_so(usable):
     """SQLite's own word for a disk that was mounted read-only, while `read-only` lies beside the store."""
-    usable = SqliteFile._usable
 
     def faulty(self):
         connection = usable(self)
         connection.execute(f"PRAGMA query_only = {self.path.with_name('read-only').exists():d}")
         return connection
 
-    SqliteFile._usable = faulty
+    return faulty
 
 
-def fsync_fails_and_it_is_written():
-    _fsync_fails(30, written=True)
+@replaces(SqliteFile, "transaction")
+def fsync_fails_and_it_is_written(transaction):
+    return _fsync_fails(transaction, 30, written=True)
 
 
-def fsync_fails_and_it_is_lost():
-    _fsync_fails(30, written=False)
-
-
-ALL = {
-    made.__name__: made
-    for made in (
-        acknowledge_before_commit,
-        apply_before_commit,
-        no_unique_index,
-        snapshot_off_by_one,
-        snapshot_without_the_refit,
-        retry_with_a_new_nonce,
-        accepted_although_it_failed,
-        rollback_leaves_new_items_on_show,
-        rollback_deletes_events,
-        snapshot_believed_unseen,
-        two_halves_of_a_request,
-        conflict_told_as_duplicate,
-        given_up_with_a_new_nonce,
-        corrected_without_taking_back,
-        corrected_as_often_as_asked,
-        copies_in_a_second_commit,
-        a_page_counts_twice,
-        units_are_hashed_by_each_process,
-        poll_not_inclusive,
-        poll_sees_only_the_head,
-        append_does_not_compare,
-        snapshot_not_checked,
-        links_are_not_compared,
-        appending_fails,
-        answer_of_append_is_lost,
-        read_only_while_a_file_says_so,
-        fsync_fails_and_it_is_written,
-        fsync_fails_and_it_is_lost,
-    )
-}
+@replaces(SqliteFile, "transaction")
+def fsync_fails_and_it_is_lost(transaction):
+    return _fsync_fails(transaction, 30, written=False)

@@ -1,12 +1,13 @@
-"""The oracle: is what clients were told true of the log, and is the served model what the log says?
+"""The oracle: is what clients were answered true of the log, and is the served model what the log says?
 
-It knows nothing but what clients sent and were answered (`Ledger`) and the store as it was left, and runs
-code of its own process: a broken server does not judge itself.
+It knows only what clients sent and were answered (`ClientHistory`) and the store as it was left, and runs
+code of its own process: a broken server does not check itself.
 """
 
 import base64
 import struct
 import threading
+import time
 from collections import Counter
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -39,21 +40,20 @@ from firstclick.trials.assignment import bucket_of, owners
 from tests.support.made_log import N_ITEMS
 
 ACKNOWLEDGED = ("accepted", "duplicate", "corrected")
-
-
-# What is no change of a catalog, and no rollback.
+# Events that are neither a change of a catalog nor a rollback.
 UNASKED = (Kind.CREATED, Kind.FEEDBACK, Kind.CORRECTION, Kind.RECOMMENDED, Kind.TRIAL_STARTED)
-# Models that are asked as an arm of the trial of another one, and of which one: whatever that is told, they
-# are told as well.
+# Models that are asked as an arm of the trial of another one, and of which one: whatever that is sent, they
+# are sent as well.
 ARM_OF = {"rival": "bar"}
 
 
 class Answer(NamedTuple):
-    """What a client was told of a click that it had sent."""
+    """What a client was answered to a click that it had sent."""
 
     click: int | None
     status: str
     seq: int | None
+    sent: float  # when the click was
 
 
 class Slate:
@@ -68,11 +68,15 @@ class Slate:
         self.rows, self.fields = raw[HEAD.size : end], raw[end + TAIL.size : -MAC_SIZE]
         self.clicks = set()
         self.answers = []
+        self.sent = 0.0
         self.unit = None  # who asked for it
 
     def payload(self, click):
         clicks = [] if click is None else [click]
         return full_payload(clicks, self.issued_ms, self.rows, fields=self.fields)
+
+    def acknowledged(self):
+        return [answer for answer in self.answers if answer.status in ACKNOWLEDGED]
 
 
 class Change(NamedTuple):
@@ -81,10 +85,11 @@ class Change(NamedTuple):
     model: str
     said: tuple[Any, ...]
     seq: int | None = None  # when it was acknowledged
+    sent: float = 0.0
 
 
 class Served(NamedTuple):
-    """What a running server said of a model: its own audit, and its digest."""
+    """What a running server reported of a model: its own audit, and its digest."""
 
     model: str
     seq: int
@@ -92,52 +97,62 @@ class Served(NamedTuple):
     equal: bool
 
 
-class Ledger:
-    """All that clients sent and were told; written by many threads."""
+class ClientHistory:
+    """All that clients sent and were answered; written by many threads."""
 
     def __init__(self):
         self._lock = threading.Lock()
         self.slates = {}
-        self.changes_sent = []
-        self.changes_done = []
+        self.changes_sent, self.changes_done = [], []
         self.followers = {}
         self.served = []
         self.set_back = False  # whether the store was, and slates may be of what it has lost
         self.statuses = Counter()
 
-    def send(self, model, token, click):
+    def record_sent(self, model, token, click):
         """To be called before it is sent."""
         with self._lock:
-            self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
+            slate = self.slates.setdefault(token, Slate(model, token))
+            slate.clicks.add(click)
+            slate.sent = time.monotonic()
 
-    def show(self, model, token, unit=None):
+    def record_slate(self, model, token, unit=None):
         """A slate that a client was given, whether or not it will report it."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).unit = unit
 
-    def hear(self, token, click, status, seq):
+    def record_answer(self, token, click, status, seq):
         with self._lock:
             self.statuses[status] += 1
-            self.slates[token].answers.append(Answer(click, status, seq))
+            slate = self.slates[token]
+            slate.answers.append(Answer(click, status, seq, slate.sent))
 
-    def send_changes(self, changes):
+    def record_changes_sent(self, changes):
         """Changes of one request: they come together, one after the other, or not at all."""
         with self._lock:
+            self._changes_sent_at = time.monotonic()  # By one client, one after the other.
             self.changes_sent += changes
-            self.followers |= {
-                (first.model, first.said): then.said for first, then in pairwise(changes)
-            }  # What is put has a name of its own, so that this is it and no other.
+            # What is put has a name of its own, so that this is it and no other.
+            self.followers |= {(first.model, first.said): then.said for first, then in pairwise(changes)}
 
-    def hear_changes(self, changes, seq):
+    def record_changes_done(self, changes, seq):
         """The last of them was acknowledged as event `seq`."""
         with self._lock:
             self.changes_done += [
-                change._replace(seq=seq - back) for back, change in enumerate(reversed(changes))
+                change._replace(seq=seq - back, sent=self._changes_sent_at)
+                for back, change in enumerate(reversed(changes))
             ]
 
+    def forget_before(self, moment):
+        """Drop answers to what was sent before the store was set back: they may not be true any more."""
+        self.set_back = True
+        self.changes_done = [change for change in self.changes_done if change.sent > moment]
+        for slate in self.slates.values():
+            slate.answers = [answer for answer in slate.answers if answer.sent > moment]
 
-class Verdict(NamedTuple):
-    """What is wrong, a sentence each, and how much there was to judge."""
+
+class CheckResult(NamedTuple):
+    """What is wrong, a sentence each, and how much there was to check."""
 
     complaints: list[str]
     events: int
@@ -145,88 +160,221 @@ class Verdict(NamedTuple):
     lost: int
     doubled: int
     unacked: int  # in the log though no answer arrived: allowed
-    redrawn: int = 0  # slates that were drawn again, equal
+    redrawn: int  # slates that were drawn again, equal
 
     def __str__(self):
-        counted = (
-            f"{self.events} events, {self.acked} acknowledged, {self.lost} lost, {self.doubled} doubled, "
-            f"{self.unacked} committed and never answered, {self.redrawn} slates drawn again equal"
+        counts = ", ".join(
+            f"{count} {name}" for name, count in self._asdict().items() if name != "complaints"
         )
-        return "\n".join([counted, *self.complaints[:20]])
+        return "\n".join([counts, *self.complaints[:20]])
 
 
-def judge(store, ledger):
-    """The oracle O of a store that nobody uses now."""
-    complaints = store.check()
-    total = Verdict(complaints, 0, 0, 0, 0, 0)
+def check(store, history):
+    """The oracle O of a store that no process uses now."""
+    complaints, total = store.check(), Counter()
     logs = {stored.name: list(chain.from_iterable(store.events(stored.id, 0))) for stored in store.models()}
     for stored in store.models():
-        events = logs[stored.name]
-        found = _judge_log(stored, events, ledger)
-        if stored.name in ARM_OF:
-            complaints += _judge_copies(stored, events, logs[ARM_OF[stored.name]])
-        complaints += _judge_units(stored, events, ledger)
-        served = [said for said in ledger.served if said.model == stored.name]
-        complaints += found.complaints + [
-            f"{stored.name}: the server's own audit at {said.seq} found {said.digest}"
-            for said in served
-            if not said.equal
-        ]
+        audited = ModelCheck(store, stored, logs, history)
+        found = list(audited.complaints())
+        complaints += [f"{stored.name}: {complaint}" for complaint in found]
+        total.update(audited.counts)
+    return CheckResult(complaints, *(total[name] for name in CheckResult._fields[1:]))
+
+
+class ModelCheck:
+    """One model of the store, its log, and what clients know of it."""
+
+    def __init__(self, store, stored, logs, history):
+        self.store, self.stored, self.history = store, stored, history
+        self.events, self.is_arm = logs[stored.name], stored.name in ARM_OF
+        self.origin = logs[ARM_OF[stored.name]] if self.is_arm else []
+        self.at = {event.seq: event for event in self.events}
+        slates = [slate for slate in history.slates.values() if slate.model == stored.name]
+        self.slates = {slate.nonce: slate for slate in slates}
+        self.served = [served for served in history.served if served.model == stored.name]
+        self.counts = Counter(events=len(self.events))
+
+    def complaints(self):
+        yield from self.of_numbers()
+        yield from self.of_acknowledgements()
+        if not self.is_arm:
+            yield from self.of_feedback()
+            yield from self.of_corrections()
+        yield from self.of_changes()
+        if self.is_arm:
+            yield from self.of_copies()
+        yield from self.of_units()
+        for served in self.served:
+            if not served.equal:
+                yield f"the server's own audit at {served.seq} found {served.digest}"
         try:
-            wrong, redrawn = _judge_models(store, stored, events, ledger, served)
-            complaints += wrong
-            found = found._replace(redrawn=redrawn)
+            yield from self.of_model()
         except FirstclickError as error:
-            complaints.append(f"{stored.name}: its log cannot be folded: {error}")
-        total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
-    return total
+            yield f"its log cannot be folded: {error}"
 
+    def of_numbers(self):
+        if [event.seq for event in self.events] != list(range(1, self.stored.head + 1)):
+            yield f"its events are not numbered 1 to {self.stored.head}"
+        nonces = Counter(event.nonce for event in self.events)
+        if doubled := sum(n - 1 for n in nonces.values()):
+            self.counts["doubled"] += doubled
+            yield f"{doubled} nonces are in the log more than once"
 
-def _judge_log(stored, events, ledger):
-    wrong = []
-    if [event.seq for event in events] != list(range(1, stored.head + 1)):
-        wrong.append(f"{stored.name}: its events are not numbered 1 to {stored.head}")
-    nonces = Counter(event.nonce for event in events)
-    doubled = sum(n - 1 for n in nonces.values())
-    if doubled:
-        wrong.append(f"{stored.name}: {doubled} nonces are in the log more than once")
-    slates = {slate.nonce: slate for slate in ledger.slates.values() if slate.model == stored.name}
-    at = {event.seq: event for event in events}
-    acked = lost = 0
-    for slate in slates.values():
-        told = [answer for answer in slate.answers if answer.status in ACKNOWLEDGED]
-        acked += bool(told)
-        if told and slate.nonce not in nonces:
-            lost += 1
-            wrong.append(f"{stored.name}: feedback acknowledged as event {told[0].seq} is not in the log")
-            continue
-        if sum(answer.status in ("accepted", "corrected") for answer in told) > 1:
-            wrong.append(f"{stored.name}: one slate was accepted twice: {told}")
-        for answer in told:
-            event = at.get(answer.seq or 0)
-            if event is None or not _says(event, slate, answer.click):
-                wrong.append(f"{stored.name}: event {answer.seq} is not what was acknowledged as such")
-    unacked = 0
-    for event in events:
-        if event.kind == Kind.FEEDBACK and stored.name not in ARM_OF:
-            sent = slates.get(event.nonce)
+    def of_acknowledgements(self):
+        nonces = {event.nonce for event in self.events}
+        for slate in self.slates.values():
+            answers = slate.acknowledged()
+            self.counts["acked"] += bool(answers)
+            if answers and slate.nonce not in nonces:
+                self.counts["lost"] += 1
+                yield f"feedback acknowledged as event {answers[0].seq} is not in the log"
+                continue
+            if sum(answer.status in ("accepted", "corrected") for answer in answers) > 1:
+                yield f"one slate was accepted twice: {answers}"
+            for answer in answers:
+                event = self.at.get(answer.seq or 0)
+                if event is None or not _says(event, slate, answer.click):
+                    yield f"event {answer.seq} is not what was acknowledged as such"
+
+    def of_feedback(self):
+        for event in self.events:
+            if event.kind != Kind.FEEDBACK:
+                continue
+            slate = self.slates.get(event.nonce)
             if time_out_of(event.payload) is not None:
-                # Who was to be given a slate may not have got it.
-                if sent is not None and not _says(event, sent, None):
-                    wrong.append(f"{stored.name}: event {event.seq} gives up another slate than was shown")
-            elif sent is None or event.payload not in map(sent.payload, sent.clicks):
-                wrong.append(f"{stored.name}: event {event.seq} is feedback that nobody sent")
-            elif not any(answer.status in ACKNOWLEDGED for answer in sent.answers):
-                unacked += 1
-    wrong += _judge_changes(stored, events, ledger) + _judge_corrections(stored, events, slates)
-    return Verdict(wrong, len(events), acked, lost, doubled, unacked)
+                # The client may not have got the slate.
+                if slate is not None and not _says(event, slate, None):
+                    yield f"event {event.seq} gives up another slate than was shown"
+            elif slate is None or event.payload not in map(slate.payload, slate.clicks):
+                yield f"event {event.seq} is feedback that nobody sent"
+            else:
+                self.counts["unacked"] += not slate.acknowledged()
+
+    def of_corrections(self):
+        by_nonce = {nonce_of_correction(nonce): slate for nonce, slate in self.slates.items()}
+        for event in self.events:
+            if event.kind != Kind.CORRECTION:
+                continue
+            slate, corrected = by_nonce.get(event.nonce), self.at.get(unpacked(event, Correction).seq)
+            if slate is None or not any(_says(event, slate, click) for click in slate.clicks - {None}):
+                yield f"event {event.seq} is a correction that nobody sent"
+            elif corrected is None or not _says(corrected, slate, None):
+                yield f"event {event.seq} corrects what is not a slate without a click"
+
+    def of_changes(self):
+        logged = {event.seq: _said(event) for event in self.events if event.kind not in UNASKED}
+        name = ARM_OF.get(self.stored.name, self.stored.name)
+        sent = Counter(change.said for change in self.history.changes_sent if change.model == name)
+        for said, n in Counter(logged.values()).items():
+            if n > sent[said]:
+                yield f"{said[:2]} is {n} times in the log and was sent {sent[said]} times"
+        for seq, said in logged.items():
+            then = self.history.followers.get((name, said))
+            if then is not None and logged.get(seq + 1) != then:
+                yield f"event {seq} is one half of a request, and the other does not follow"
+        for change in self.history.changes_done:
+            if change.model == self.stored.name and logged.get(change.seq or 0) != change.said:
+                yield f"event {change.seq} is not {change.said[:2]}, acknowledged as such"
+
+    def of_copies(self):
+        """Whether an arm got its own slates and those of the list: all of them, and no others."""
+        started = next(event for event in self.origin if event.kind == Kind.TRIAL_STARTED)
+        trial = unpacked(started, TrialStarted)
+        number = int.from_bytes(trial.key[:4], "little")
+        due = {}
+        for event in self.origin:
+            drawn = read_drawn(read_feedback(event.payload).fields) if event.kind == Kind.FEEDBACK else None
+            if drawn is not None and drawn.assigned is not None:
+                listed = drawn.chosen is not None and not drawn.chosen.by_policy
+                if listed or trial.arms[drawn.assigned.arm].model == self.stored.name:
+                    due[nonce_in_arm(event.nonce, number)] = event
+        copies = {event.nonce: event for event in self.events if event.kind == Kind.FEEDBACK}
+        for nonce in copies.keys() - due.keys():
+            yield f"event {copies[nonce].seq} is a copy of nothing that it is to learn"
+        corrected, its_corrected = (
+            {unpacked(event, Correction).seq for event in events if event.kind == Kind.CORRECTION}
+            for events in (self.origin, self.events)
+        )
+        for nonce, event in due.items():
+            original, copy = read_feedback(event.payload), copies.get(nonce)
+            # An item that was put while a server died may never have reached the arm. Those have the last
+            # rows.
+            of_all = max(original.rows) < N_ITEMS
+            if copy is None:
+                if of_all:
+                    yield f"it has no copy of event {event.seq} of {ARM_OF[self.stored.name]}"
+                continue
+            its = read_feedback(copy.payload)
+            if (its.clicks, its.issued, its.examined) != (
+                original.clicks,
+                original.issued,
+                original.examined,
+            ):
+                yield f"event {copy.seq} is not what it is a copy of"
+            if of_all and its.rows != original.rows:
+                yield f"event {copy.seq} shows other items than it is a copy of"
+            if event.seq in corrected and copy.seq not in its_corrected:
+                yield f"it has not got the late click on event {copy.seq}"
+
+    def of_units(self):
+        """Whether units have kept their arms wherever they were asked for, but for moved buckets."""
+        owner, key = [], b""
+        for event in self.events:
+            body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
+            if isinstance(body, TrialStarted):
+                key, owner = body.key, [owners(body.shares).tolist()]
+            elif isinstance(body, TrialShares) and (after := _moved(owner[-1], body.shares)) != owner[-1]:
+                owner.append(after)
+        for slate in self.slates.values():
+            drawn = read_drawn(slate.fields) if slate.unit else None
+            if drawn is not None and drawn.assigned is not None:
+                _, period, arm, bucket = drawn.assigned
+                if bucket != bucket_of(slate.unit, key):
+                    yield f"{slate.unit} was in bucket {bucket}, which is not its own"
+                elif arm != owner[period][bucket]:
+                    yield f"{slate.unit} was in arm {arm} in period {period}, not its own"
+
+    def of_model(self):
+        """Whether the model that was served is what the log comes to."""
+        store, stored = self.store, self.stored
+        yield from audit_stored(store, stored).differing
+        model = recover(store, stored, use_snapshots=False)
+        slates = [event for event in self.events if event.kind == Kind.FEEDBACK]
+        if model.click_stats.slates != len(slates):
+            yield f"{model.click_stats.slates} slates learned, {len(slates)} in the log"
+        clicks = sum(bool(read_feedback(event.payload).clicks) for event in slates)
+        clicks += sum(event.kind == Kind.CORRECTION for event in self.events)
+        if model.click_stats.clicks != clicks:
+            yield f"{model.click_stats.clicks} clicks learned, {clicks} in the log"
+        drawn = audit_slates(store, stored)
+        self.counts["redrawn"] += drawn.equal
+        # A slate that was shown before its store was set back may come back after that.
+        lost = drawn.not_evaluable.get(LOST, 0) if self.history.set_back else 0
+        # What others drew, for an arm of a trial, or sent to an arm, is not drawn again here.
+        others = drawn.not_evaluable.get(OTHER_ARM, 0)
+        others += drawn.not_evaluable.get(NOT_RECORDED, 0) if self.is_arm else 0
+        if drawn.equal + lost + others != len(slates):
+            yield f"of {len(slates)} slates {drawn.equal} were drawn again equal: {drawn}"
+        if (trial := model.launch.trial) is not None:
+            counted = Recount(trial.tally.pages, trial.tally.clicks, trial.tally.corrected, trial.n_waiting)
+            if counted != (wanted := recounted(self.events)):
+                yield f"its trial has counted {counted}, and the log has {wanted}"
+        if recover(store, stored).digest() != model.digest():
+            yield "a restart with snapshots comes to another model than the log"
+        for served in self.served:
+            if served.seq > stored.head:
+                yield f"event {served.seq} was served, and the log ends at {stored.head}"
+            elif served.equal:
+                then = recover(store, stored._replace(head=served.seq), use_snapshots=False)
+                if then.digest() != served.digest:
+                    yield f"the model served at {served.seq} is not what the log comes to"
 
 
 def _says(event, slate, click):
-    """Whether this event tells this click of this slate."""
+    """Whether this event reports this click of this slate."""
     if event.kind == Kind.CORRECTION:
-        said = unpacked(event, Correction).feedback
-        return event.nonce == nonce_of_correction(slate.nonce) and said == slate.payload(click)
+        feedback = unpacked(event, Correction).feedback
+        return event.nonce == nonce_of_correction(slate.nonce) and feedback == slate.payload(click)
     if event.nonce != slate.nonce:
         return False
     given_up = time_out_of(event.payload)
@@ -236,104 +384,11 @@ def _says(event, slate, click):
     return click is None and event.payload == full_payload([], slate.issued_ms, slate.rows, fields=fields)
 
 
-def _judge_corrections(stored, events, slates):
-    wrong = []
-    by_nonce = {nonce_of_correction(nonce): slate for nonce, slate in slates.items()}
-    at = {event.seq: event for event in events}
-    for event in events:
-        if event.kind == Kind.CORRECTION and stored.name not in ARM_OF:
-            slate, corrected = by_nonce.get(event.nonce), at.get(unpacked(event, Correction).seq)
-            if slate is None or not any(_says(event, slate, click) for click in slate.clicks - {None}):
-                wrong.append(f"{stored.name}: event {event.seq} is a correction that nobody sent")
-            elif corrected is None or not _says(corrected, slate, None):
-                wrong.append(f"{stored.name}: event {event.seq} corrects what is no slate without a click")
-    return wrong
-
-
-def _judge_changes(stored, events, ledger):
-    wrong = []
-    logged = {event.seq: _said(event) for event in events if event.kind not in UNASKED}
-    name = ARM_OF.get(stored.name, stored.name)
-    sent = Counter(change.said for change in ledger.changes_sent if change.model == name)
-    for said, n in Counter(logged.values()).items():
-        if n > sent[said]:
-            wrong.append(f"{stored.name}: {said[:2]} is {n} times in the log and was sent {sent[said]} times")
-    for seq, said in logged.items():
-        then = ledger.followers.get((name, said))
-        if then is not None and logged.get(seq + 1) != then:
-            wrong.append(
-                f"{stored.name}: event {seq} is one half of a request, and the other does not follow"
-            )
-    return wrong + [
-        f"{stored.name}: event {change.seq} is not {change.said[:2]}, acknowledged as such"
-        for change in ledger.changes_done
-        if change.model == stored.name and logged.get(change.seq or 0) != change.said
-    ]
-
-
-def _judge_copies(stored, events, origin):
-    """Whether an arm was told of its own slates and of those of the list: all of them, and no others."""
-    trial = next(unpacked(event, TrialStarted) for event in origin if event.kind == Kind.TRIAL_STARTED)
-    number = int.from_bytes(trial.key[:4], "little")
-    due = {}
-    for event in origin:
-        drawn = read_drawn(read_feedback(event.payload).fields) if event.kind == Kind.FEEDBACK else None
-        if drawn is not None and drawn.assigned is not None:
-            listed = drawn.chosen is not None and not drawn.chosen.by_policy
-            if listed or trial.arms[drawn.assigned.arm].model == stored.name:
-                due[nonce_in_arm(event.nonce, number)] = event
-    copies = {event.nonce: event for event in events if event.kind == Kind.FEEDBACK}
-    wrong = [
-        f"{stored.name}: event {copies[nonce].seq} is a copy of nothing that it is to learn"
-        for nonce in copies.keys() - due.keys()
-    ]
-    for nonce, event in due.items():
-        said, copy = read_feedback(event.payload), copies.get(nonce)
-        # An item that was put while a server died may never have reached the arm. Those have the last rows.
-        if copy is None and max(said.rows) < N_ITEMS:
-            wrong.append(f"{stored.name}: it has no copy of event {event.seq} of {ARM_OF[stored.name]}")
-        elif copy is not None:
-            its = read_feedback(copy.payload)
-            if (its.clicks, its.issued, its.examined) != (said.clicks, said.issued, said.examined):
-                wrong.append(f"{stored.name}: event {copy.seq} is not what it is a copy of")
-            if max(said.rows) < N_ITEMS and its.rows != said.rows:
-                wrong.append(f"{stored.name}: event {copy.seq} shows other items than it is a copy of")
-    corrected = {unpacked(event, Correction).seq for event in origin if event.kind == Kind.CORRECTION}
-    its_own = {unpacked(event, Correction).seq for event in events if event.kind == Kind.CORRECTION}
-    for nonce, event in due.items():
-        if event.seq in corrected and nonce in copies and copies[nonce].seq not in its_own:
-            wrong.append(f"{stored.name}: it has not heard of the late click on event {copies[nonce].seq}")
-    return wrong
-
-
-def _judge_units(stored, events, ledger):
-    """Whether units have kept their arms, wherever they were asked for, but for buckets that were moved."""
-    owner = []
-    trial = b""
-    for event in events:
-        body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
-        if isinstance(body, TrialStarted):
-            trial, owner = body.key, [owners(body.shares).tolist()]
-        elif isinstance(body, TrialShares) and (after := _moved(owner[-1], body.shares)) != owner[-1]:
-            owner.append(after)
-    wrong = []
-    for slate in ledger.slates.values():
-        drawn = read_drawn(slate.fields) if slate.model == stored.name and slate.unit else None
-        if drawn is not None and drawn.assigned is not None:
-            _, period, arm, bucket = drawn.assigned
-            if bucket != bucket_of(slate.unit or "", trial):
-                wrong.append(f"{stored.name}: {slate.unit} was in bucket {bucket}, which is not its own")
-            elif arm != owner[period][bucket]:
-                wrong.append(f"{stored.name}: {slate.unit} was in arm {arm} in period {period}, not its own")
-    return wrong
-
-
 def _moved(before, shares):
     """The arms of the buckets after a change of shares: each arm that gets smaller gives its last ones away,
     in their order to the first arm that gets larger, then to the next."""
     wanted = [round(share * len(before)) for share in shares]
-    after, kept = list(before), [0] * len(shares)
-    free = []
+    after, kept, free = list(before), [0] * len(shares), []
     for bucket, arm in enumerate(before):
         kept[arm] += 1
         if kept[arm] > wanted[arm]:
@@ -418,38 +473,3 @@ def shares(of_arms):
 
 def rolled_back(to):
     return "rolled back", to
-
-
-def _judge_models(store, stored, events, ledger, served):
-    """What is wrong, and how many slates were drawn again equal."""
-    wrong = list(audit_stored(store, stored).differing)
-    model = recover(store, stored, use_snapshots=False)
-    slates = [event for event in events if event.kind == Kind.FEEDBACK]
-    if model.click_stats.slates != len(slates):
-        wrong.append(f"{stored.name}: {model.click_stats.slates} slates learned, {len(slates)} in the log")
-    clicks = sum(bool(read_feedback(event.payload).clicks) for event in slates)
-    clicks += sum(event.kind == Kind.CORRECTION for event in events)
-    if model.click_stats.clicks != clicks:
-        wrong.append(f"{stored.name}: {model.click_stats.clicks} clicks learned, {clicks} in the log")
-    drawn = audit_slates(store, stored)
-    # A slate that was shown before its store was set back may come back after that.
-    lost = drawn.not_evaluable.get(LOST, 0) if ledger.set_back else 0
-    # What others drew, for an arm of a trial, or told an arm of, is not drawn again here.
-    others = drawn.not_evaluable.get(OTHER_ARM, 0)
-    others += drawn.not_evaluable.get(NOT_RECORDED, 0) if stored.name in ARM_OF else 0
-    if drawn.equal + lost + others != len(slates):
-        wrong.append(f"{stored.name}: of {len(slates)} slates {drawn.equal} were drawn again equal: {drawn}")
-    if (trial := model.launch.trial) is not None:
-        found = Recount(trial.tally.pages, trial.tally.clicks, trial.tally.corrected, trial.n_waiting)
-        if found != (wanted := recounted(events)):
-            wrong.append(f"{stored.name}: its trial has counted {found}, and the log has {wanted}")
-    if recover(store, stored).digest() != model.digest():
-        wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
-    for said in served:
-        if said.seq > stored.head:
-            wrong.append(f"{stored.name}: event {said.seq} was served, and the log ends at {stored.head}")
-        elif said.equal:
-            then = recover(store, stored._replace(head=said.seq), use_snapshots=False)
-            if then.digest() != said.digest:
-                wrong.append(f"{stored.name}: the model served at {said.seq} is not what the log comes to")
-    return wrong, drawn.equal

@@ -1,6 +1,7 @@
 """A store that turns out to have another history than a server has folded: found, told, and followed."""
 
 import time
+from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -18,21 +19,26 @@ from firstclick.serve.store.store import Appended, Store
 from firstclick.serve.writer import _Waiting
 from firstclick.wire.errors import OtherHistory, Unavailable
 from tests.faults import mutants
-from tests.faults.histories import asked, copied, replaced
+from tests.faults.second_history import copied, replaced
 from tests.support import seam
 from tests.support.made_log import K, made_items
 from tests.support.serving import a_site
-from tests.support.stores import log_of
+from tests.support.stores import log_of, sql
 
 # Events of the model before the histories part, and of the one that is lost afterwards.
 COMMON, LOST = 4, 9
 
 
-def wait_for(true):
+def wait_for(condition):
     end = time.monotonic() + 10
-    while not true():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
+
+
+def create(service, *names):
+    for name in names:
+        service.create(name, policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
 
 
 def answer(service, n, click=0, name="shop"):
@@ -40,7 +46,7 @@ def answer(service, n, click=0, name="shop"):
         service.feedback(name, service.recommend(name).token, click)
 
 
-class Scene(NamedTuple):
+class DivergedStore(NamedTuple):
     """A server that has folded up to event LOST, and the copy of its store at event COMMON."""
 
     url: str
@@ -57,13 +63,14 @@ class Scene(NamedTuple):
         return log_of(self.service.store, 1)
 
     def check_followed(self):
-        """The server serves what the log says, and takes feedback."""
+        """The server serves what the log says, and takes feedback; return what it reports of the loss."""
         wait_for(lambda: not self.service.model("shop").set_back)
         assert served_is_logged(self.service)
         head = self.log()[-1].seq
         answer(self.service, 1)
         assert self.log()[-1].seq == head + 1
         assert served_is_logged(self.service)
+        return self.service.models.set_backs["shop"][-1]
 
 
 def served_is_logged(service):
@@ -74,21 +81,20 @@ def served_is_logged(service):
 
 
 @contextmanager
-def scene_at(url, folder):
-    # Nobody polls but who says so.
+def diverged_store(url, folder):
+    # The service polls only when a test says so.
     with open_service(url, poll_seconds=600.0) as service:
-        for name in ("shop", "bar"):
-            service.create(name, policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        create(service, "shop", "bar")
         answer(service, COMMON - 1)
         copy = copied(url, folder)
         answer(service, LOST - COMMON - 1)
         service.put_items("shop", made_items(1, first=70))
-        yield Scene(url, service, copy)
+        yield DivergedStore(url, service, copy)
 
 
 @pytest.fixture
-def scene(store_url, tmp_path):
-    with scene_at(store_url, tmp_path) as made:
+def diverged(store_url, tmp_path):
+    with diverged_store(store_url, tmp_path) as made:
         yield made
 
 
@@ -96,83 +102,77 @@ def scene(store_url, tmp_path):
 
 
 @pytest.mark.parametrize("head", [COMMON, COMMON + 1, LOST, LOST + 3])
-def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(scene, head, caplog):
+def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(diverged, head, caplog):
     """Before the old head, at it with other events, and past it."""
-    found_by_a_poll(scene, head)
-    told = f"{LOST - COMMON} events up to event {LOST} are gone, all after event {COMMON}"
-    assert f"shop: the store was set back: {told}" in caplog.text
-    assert [str(found) for found in scene.service.models.set_backs["shop"]] == [told]
+    found = found_by_a_poll(diverged, head)
+    assert (found.known, found.lost, found.exact) == (LOST, LOST - COMMON, True)
+    assert f"shop: the store was set back: {found}" in caplog.text
 
 
-def found_by_a_poll(scene, head):
-    scene.go_on_elsewhere(head)
-    scene.service.run_background()
-    scene.check_followed()
+def found_by_a_poll(diverged, head):
+    diverged.go_on_elsewhere(head)
+    diverged.service.run_background()
+    return diverged.check_followed()
 
 
-def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene):
-    copy = copied(scene.url, Path(scene.copy).parent if scene.copy.endswith(".db") else Path())
+def test_longer_log_is_followed_without_a_report(diverged, tmp_path):
+    copy = copied(diverged.url, tmp_path)
     with open_service(copy) as other:
         answer(other, 3)
-    replaced(scene.url, copy)
-    model = scene.service.model("shop")
-    scene.service.run_background()
-    assert scene.service.model("shop") is model
+    replaced(diverged.url, copy)
+    model = diverged.service.model("shop")
+    diverged.service.run_background()
+    assert diverged.service.model("shop") is model
     assert model.seq == LOST + 3
-    answer(scene.service, 1)
-    assert served_is_logged(scene.service)
-    assert scene.service.models.set_backs == {}
+    answer(diverged.service, 1)
+    assert served_is_logged(diverged.service)
+    assert diverged.service.models.set_backs == {}
 
 
 # -- found by an append
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_again(scene, head):
-    found_by_an_append(scene, head)
+def test_append_to_a_diverged_log_writes_nothing_and_reloads(diverged, head):
+    found_by_an_append(diverged, head)
 
 
-def found_by_an_append(scene, head):
-    service = scene.service
+def found_by_an_append(diverged, head):
+    service = diverged.service
     token = service.recommend("shop", exclude=["i70"]).token  # Which the other history does not have.
-    scene.go_on_elsewhere(head)
-    before = scene.log()
-    with pytest.raises(Unavailable, match=r"model 'shop': the store was set back.*send the same again"):
+    diverged.go_on_elsewhere(head)
+    before = diverged.log()
+    with pytest.raises(Unavailable, match="the store was set back"):
         service.feedback("shop", token, 0)
-    assert scene.log() == before
+    assert diverged.log() == before
     # Slates are shown meanwhile, and nothing else is taken.
     assert len(service.recommend("shop").items) == K
     with pytest.raises(Unavailable, match="is being loaded again"):
         service.withdraw_items("shop", ["i3"])
     service.run_background()
-    scene.check_followed()
+    diverged.check_followed()
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(scene):
-    service = scene.service
-    scene.go_on_elsewhere(LOST)
-    told = {}
+def test_other_models_in_the_batch_are_written(diverged):
+    service = diverged.service
+    diverged.go_on_elsewhere(LOST)
+    payload, outcomes = diverged.log()[1].payload, {"shop": [], "bar": []}
 
-    def waiting(name, number):
+    def waiting(name):
         token = service.keys.read(service.recommend(name).token, service.model(name).id, days=7)
-        payload = scene.log()[1].payload
         event = NewEvent(1, token.nonce, payload, time.time())
-        return _Waiting(
-            [(service.model(name), event)], lambda outcome: told.update({f"{name} {number}": outcome})
-        )
+        return _Waiting([(service.model(name), event)], outcomes[name].append)
 
-    service.writer._commit([waiting("shop", 1), waiting("bar", 1), waiting("shop", 2), waiting("bar", 2)])
-    assert isinstance(told["shop 1"], Unavailable)
-    assert isinstance(told["shop 2"], Unavailable)
-    ((one,), (two,)) = told["bar 1"], told["bar 2"]
-    assert (one.seq, two.seq) == (2, 3)
+    service.writer._commit([waiting(name) for name in ("shop", "bar", "shop", "bar")])
+    assert [type(outcome) for outcome in outcomes["shop"]] == [Unavailable] * 2
+    assert [appended.seq for (appended,) in outcomes["bar"]] == [2, 3]
     assert [event.seq for event in log_of(service.store, 2)] == [1, 2, 3]
-    assert len(scene.log()) == LOST
+    assert len(diverged.log()) == LOST
     assert seam.model(service, "bar").seq == 3
 
 
-def test_what_another_process_appended_to_the_same_history_is_no_reason(store):
+def test_appends_of_other_processes_do_not_diverge(store):
     first = NewEvent(0, bytes(16), b"born", 1.0)
     model = store.create("shop", [first]).id
     mark = store.marks(model, 1, 1)[1]
@@ -189,19 +189,18 @@ def test_what_another_process_appended_to_the_same_history_is_no_reason(store):
 
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
-def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(store_url, tmp_path, head, caplog):
+def test_restart_uses_no_snapshot_of_a_lost_history(store_url, tmp_path, head, caplog):
     found_at_a_restart(store_url, tmp_path, head)
-    gone = f"{LOST - head} events" if head < LOST else "1 event"
-    assert f"shop: the store was set back: at least {gone} up to event {LOST}" in caplog.text
+    assert f"shop: the store was set back: at least {max(1, LOST - head)} event" in caplog.text
 
 
 def found_at_a_restart(url, folder, head):
-    with scene_at(url, folder) as scene:
-        seam.model(scene.service, "shop").snapshot()
-        ((seq, snapshot),) = scene.service.store.snapshots(1)
-        scene.go_on_elsewhere(head)
+    with diverged_store(url, folder) as diverged:
+        seam.model(diverged.service, "shop").snapshot()
+        ((seq, snapshot),) = diverged.service.store.snapshots(1)
+        diverged.go_on_elsewhere(head)
         # As a server would have left it that did not compare.
-        scene.service.store.save_snapshot(1, seq, snapshot)
+        diverged.service.store.save_snapshot(1, seq, snapshot)
     for _ in range(2):
         with open_service(url) as service:
             assert served_is_logged(service)
@@ -209,152 +208,128 @@ def found_at_a_restart(url, folder, head):
     assert service.models.set_backs == {}, "it was told once"
 
 
-def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url, tmp_path):
-    with scene_at(store_url, tmp_path) as scene:
-        seam.model(scene.service, "shop").snapshot()
-        answer(scene.service, 1)
-    with open_service(store_url) as service:
-        assert service.model("shop").restored_from == LOST
-        assert served_is_logged(service)
-
-
-def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene):
-    scene.go_on_elsewhere(LOST + 1)
+def test_no_snapshot_of_a_lost_history_gets_into_the_store(diverged):
+    diverged.go_on_elsewhere(LOST + 1)
     with pytest.raises(OtherHistory):
-        seam.model(scene.service, "shop").snapshot()
-    assert scene.service.store.snapshots(1) == []
+        seam.model(diverged.service, "shop").snapshot()
+    assert diverged.service.store.snapshots(1) == []
 
 
 # -- the same event at the same place, and another one before it
 
 
-def same_last_event(scene):
+def same_last_event(diverged):
     """A process that lost its connection while it committed sends the same batch again, after the failover:
     the same event, to the last bit, at the same place. But another one came before it there."""
-    last = scene.log()[-1]
-    with open_service(scene.copy) as other:
+    last = diverged.log()[-1]
+    with open_service(diverged.copy) as other:
         answer(other, LOST - COMMON - 1, click=1)
         folded = {1: other.model("shop").last}
         (place,) = other.store.append([(1, NewEvent(*last[1:]))], folded)
         assert place.seq == last.seq
-    replaced(scene.url, scene.copy)
-    assert scene.log()[-1] == last
+    replaced(diverged.url, diverged.copy)
+    assert diverged.log()[-1] == last
 
 
-def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene):
-    same_last_event(scene)
-    scene.service.run_background()
-    assert scene.service.model("shop").set_back or scene.service.models.set_backs
-    scene.check_followed()
-    (found,) = scene.service.models.set_backs["shop"]
+def test_event_sent_again_does_not_hide_lost_events_before_it(diverged):
+    same_last_event(diverged)
+    diverged.service.run_background()
+    assert diverged.service.model("shop").set_back or diverged.service.models.set_backs
+    found = diverged.check_followed()
     assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
-def test_an_append_is_not_deceived_by_an_event_that_was_sent_again(scene):
-    same_last_event(scene)
+def test_append_after_an_event_sent_again_is_refused(diverged):
+    same_last_event(diverged)
     with pytest.raises(Unavailable, match="the store was set back"):
-        answer(scene.service, 1)
+        answer(diverged.service, 1)
 
 
 # -- how many
 
 
-def test_more_than_is_remembered_is_told_as_at_least(store_url, tmp_path, monkeypatch):
+def test_loss_beyond_memory_is_reported_as_at_least(diverged, tmp_path, monkeypatch):
     monkeypatch.setattr(model_module, "PAST", 3)
-    with scene_at(store_url, tmp_path) as scene:
-        scene.go_on_elsewhere(LOST + 2)
-        scene.service.run_background()
-        scene.check_followed()
-        (found,) = scene.service.models.set_backs["shop"]
-        assert (found.lost, found.exact) == (3, False)
-        # To a shorter log: what is beyond its end is gone for sure.
-        copy = copied(scene.url, tmp_path)
-        answer(scene.service, 8)
-        known = seam.model(scene.service, "shop").seq
-        replaced(scene.url, copy)
-        scene.service.run_background()
-        scene.check_followed()
-        assert (
-            str(scene.service.models.set_backs["shop"][1])
-            == f"at least 8 events up to event {known} are gone"
-        )
+    model = diverged.service.model("shop")
+    model.past = deque(model.past, maxlen=3)
+    found = found_by_a_poll(diverged, LOST + 2)
+    assert (found.lost, found.exact) == (3, False)
+    # To a shorter log: what is beyond its end is gone for sure.
+    copy = copied(diverged.url, tmp_path)
+    answer(diverged.service, 8)
+    known = seam.model(diverged.service, "shop").seq
+    replaced(diverged.url, copy)
+    diverged.service.run_background()
+    found = diverged.check_followed()
+    assert (found.known, found.lost, found.exact) == (known, 8, False)
 
 
-def test_what_was_appended_and_never_folded_counts(scene, monkeypatch):
+def test_events_appended_and_never_replayed_count_as_lost(diverged, monkeypatch):
     """The store is set back between a commit and the fold of what it holds, of which some is another's."""
-    service, append = scene.service, scene.service.store.append
+    service, append = diverged.service, diverged.service.store.append
 
     def set_back_after(*given):
-        with open_store_beside(scene.url) as other:
-            other(NewEvent(1, b"another process ", scene.log()[1].payload, 1.0))
+        append_beside(diverged.url, NewEvent(1, b"another process ", diverged.log()[1].payload, 1.0))
         done = append(*given)
-        scene.go_on_elsewhere(COMMON)
+        diverged.go_on_elsewhere(COMMON)
         return done
 
     monkeypatch.setattr(service.store, "append", set_back_after)
     answer(service, 1)
     monkeypatch.undo()
     service.run_background()
-    scene.check_followed()
-    (found,) = service.models.set_backs["shop"]
+    found = diverged.check_followed()
     assert (found.known, found.lost) == (LOST + 2, LOST + 2 - COMMON)
 
 
-@contextmanager
-def open_store_beside(url):
-    """What another process would append; a file of SQLite has none, and gets it by hand."""
-
-    def append(event):
-        last = "SELECT seq, link FROM {event} WHERE model = 1 ORDER BY seq DESC LIMIT 1"
-        ((head, link),) = asked(url, last)
-        columns = "(model, seq, kind, nonce, payload, received, link)"
-        row = (1, head + 1, *event, link_of(event, bytes(link)))
-        asked(url, f"INSERT INTO {{event}} {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
-        asked(url, "UPDATE {model} SET head = ? WHERE id = 1", head + 1)
-
-    yield append
+def append_beside(url, event):
+    """Append as another process would; a file of SQLite has none, and gets it by hand."""
+    ((head, link),) = sql(url, "SELECT seq, link FROM {event} WHERE model = 1 ORDER BY seq DESC LIMIT 1")
+    columns = "(model, seq, kind, nonce, payload, received, link)"
+    row = (1, head + 1, *event, link_of(event, bytes(link)))
+    sql(url, f"INSERT INTO {{event}} {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
+    sql(url, "UPDATE {model} SET head = ? WHERE id = 1", head + 1)
 
 
 # -- told
 
 
-def test_ready_and_metrics_tell_what_happened(tmp_path):
+def test_readiness_and_metrics_report_lost_events(tmp_path):
     with a_site(tmp_path, of_service={"poll_seconds": 600.0}) as site:
         place = str(tmp_path / "shop.db")
         copy = copied(place, tmp_path)
         answer(site.service, 5)
         assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "full"}
-        token = site.recommend()["token"]
+        feedback = {"token": site.recommend()["token"], "click": 0}
         replaced(place, copy)
-        refused = site.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0})
-        assert refused.status_code == 503
-        assert "the store was set back" in refused.json()["error"]["message"]
-        ready = site.ask("GET", "/health/ready")
-        assert ready.status_code == 503
-        assert "the store was set back" in ready.json()["error"]["message"]
+        for refused in (
+            site.ask("POST", "/v1/models/shop/feedback", feedback),
+            site.ask("GET", "/health/ready"),
+        ):
+            assert refused.status_code == 503
+            assert "the store was set back" in refused.json()["error"]["message"]
         assert site.ask("POST", "/v1/models/shop/recommend", {}).status_code == 200
         site.service.run_background()
         wait_for(lambda: not site.service.model("shop").set_back)
         ready = site.ask("GET", "/health/ready")
         assert ready.status_code == 200
-        told = "model 'shop': 5 events up to event 6 are gone, all after event 1"
-        assert ready.json()["set_back"] == [told]
+        (report,) = ready.json()["set_back"]
+        assert "model 'shop': 5 events up to event 6 are gone" in report
         metrics = site.ask("GET", "/metrics").text.splitlines()
         assert 'firstclick_set_backs_total{model="shop"} 1.0' in metrics
         assert 'firstclick_lost_events_total{model="shop"} 5.0' in metrics
-        assert site.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0}).status_code == 201
+        assert site.ask("POST", "/v1/models/shop/feedback", feedback).status_code == 201
 
 
-def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistaken(store_url, tmp_path):
+def test_model_of_a_lost_history_is_not_served_under_its_number(store_url, tmp_path):
     with open_service(store_url, poll_seconds=600.0) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        create(service, "shop")
         copy = copied(store_url, tmp_path)
-        service.create("late", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        create(service, "late")
         number, token = service.model("late").id, service.recommend("late").token
         with open_service(copy) as other:
-            assert (
-                other.create("other", policy="cascade-lin-ts", k=K, items=made_items(), seed=6).id == number
-            )
+            create(other, "other")
+            assert other.model("other").id == number
         replaced(store_url, copy)
         with pytest.raises(Unavailable, match="model 'late': the store was set back"):
             service.feedback("late", token, 0)
@@ -364,11 +339,11 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
         answer(service, 1, name="other")
 
 
-def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_url, tmp_path, caplog):
+def test_log_changed_in_place_is_served_and_reported(store_url, tmp_path, caplog):
     """Not set back: loading it again and again would help nobody."""
-    with scene_at(store_url, tmp_path) as scene:
-        one, other = scene.log()[1:3]
-    asked(store_url, "UPDATE {event} SET payload = ? WHERE model = 1 AND seq = 2", other.payload)
+    with diverged_store(store_url, tmp_path) as diverged:
+        one, other = diverged.log()[1:3]
+    sql(store_url, "UPDATE {event} SET payload = ? WHERE model = 1 AND seq = 2", other.payload)
     assert one.payload != other.payload
     with open_service(store_url, poll_seconds=600.0) as service:
         assert "shop: events up to 9 are not what was appended" in caplog.text
@@ -378,36 +353,31 @@ def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(store_u
         seam.model(service, "shop").snapshot()
     with open_service(store_url) as service:
         assert service.model("shop").restored_from == LOST + 2
-        (told,) = audit_stored(service.store, service.store.models()[0]).differing
-        assert told == f"events up to {LOST + 2} are not what was appended: links differ"
+        (difference,) = audit_stored(service.store, service.store.models()[0]).differing
+        assert "links differ" in difference
 
 
 # -- servers that do not compare are found out
 
-BROKEN = {
-    "poll_not_inclusive": ([(Store, "events_after")], lambda scene: found_by_a_poll(scene, LOST + 3)),
-    "poll_sees_only_the_head": ([(Maintenance, "_follow")], lambda scene: found_by_a_poll(scene, LOST)),
-    "append_does_not_compare": ([(Store, "append")], lambda scene: found_by_an_append(scene, LOST)),
+FORGETFUL = {
+    "poll_not_inclusive": (Store, "events_after", lambda diverged: found_by_a_poll(diverged, LOST + 3)),
+    "poll_sees_only_the_head": (Maintenance, "_follow", lambda diverged: found_by_a_poll(diverged, LOST)),
+    "append_does_not_compare": (Store, "append", lambda diverged: found_by_an_append(diverged, LOST)),
     "links_are_not_compared": (
-        [(Mark, "same")],
-        test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it,
+        Mark, "same", test_event_sent_again_does_not_hide_lost_events_before_it,
     ),
-}
+    "snapshot_not_checked": (
+        Store, "marks",
+        lambda diverged: found_at_a_restart(f"{diverged.url}-2", Path(diverged.url).parent, LOST),
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("mutant", [*BROKEN, "snapshot_not_checked"])
-def test_a_server_that_does_not_compare_is_found_out(mutant, tmp_path, monkeypatch):
-    url = str(tmp_path / "shop.db")
-    if mutant == "snapshot_not_checked":
-        monkeypatch.setattr(Store, "marks", Store.marks)  # Put back afterwards.
-        mutants.ALL[mutant]()
-        with pytest.raises(AssertionError):
-            found_at_a_restart(url, tmp_path, LOST)
-        return
-    touched, case = BROKEN[mutant]
-    with scene_at(url, tmp_path) as scene:
-        for owner, name in touched:
-            monkeypatch.setattr(owner, name, getattr(owner, name))
+@pytest.mark.parametrize("mutant", FORGETFUL)
+def test_server_that_does_not_compare_fails(mutant, tmp_path, monkeypatch):
+    owner, name, case = FORGETFUL[mutant]
+    with diverged_store(str(tmp_path / "shop.db"), tmp_path) as diverged:
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # Put back afterwards.
         mutants.ALL[mutant]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):
-            case(scene)
+            case(diverged)

@@ -1,16 +1,16 @@
 """Servers that are broken on purpose are found out, by the same load and oracle that the right one passes."""
 
-import sqlite3
 import struct
 import time
 from typing import NamedTuple
 
 import pytest
 
-from tests.faults.clients import Crowd
-from tests.faults.crash import Stage
+from tests.faults.clients import LoadClients
 from tests.faults.mutants import ALL
-from tests.faults.oracle import Ledger
+from tests.faults.oracle import ClientHistory
+from tests.faults.test_history import FORGETFUL
+from tests.support.stores import sql
 
 
 class Trial(NamedTuple):
@@ -28,6 +28,8 @@ class Trial(NamedTuple):
 BEFORE_COMMIT = Trial(deaths=(("after insert", 8), ("before begin", 6), ("after insert", 5)), twice=False)
 FAILING = Trial(faults=("appending_fails",), twice=False)
 SAVED = Trial(deaths=(("after snapshot", 2),))
+# A snapshot of the default is taken in the middle of a refit in about one of three times.
+SAVED_OFTEN = Trial(deaths=(("after snapshot", 2), ("after snapshot", 3)) * 3)
 ROLLED_BACK = Trial(rollbacks=0.5)
 LATE = Trial(wait=0.1)
 LAUNCHED = Trial(
@@ -46,7 +48,7 @@ CASES = [
     ("conflict_told_as_duplicate", Trial(), "is not what was acknowledged as such"),
     ("retry_with_a_new_nonce", Trial(faults=("answer_of_append_is_lost",)), "is feedback that nobody sent"),
     ("snapshot_off_by_one", SAVED, "the snapshot after event"),
-    ("snapshot_without_the_refit", SAVED, "the snapshot after event"),
+    ("snapshot_without_the_refit", SAVED_OFTEN, "the snapshot after event"),
     ("snapshot_believed_unseen", SAVED._replace(damage=True), "server's own audit at"),
     ("rollback_leaves_new_items_on_show", ROLLED_BACK, "is not what the log comes to"),
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
@@ -69,55 +71,42 @@ def long_unless(quick):
 
 def damage_newest_snapshots(path):
     """One bit of the first number of each: still a number, and nothing but the checksum can tell."""
-    connection = sqlite3.connect(path)
-    newest = connection.execute("SELECT model, max(seq), content FROM snapshot GROUP BY model").fetchall()
+    newest = sql(path, "SELECT model, max(seq), content FROM snapshot GROUP BY model")
     assert newest
     for model, seq, content in newest:
         bad = bytearray(content)
         (length,) = struct.unpack_from("<I", content, 8)
         bad[8 + 4 + length + 5] ^= 1
-        connection.execute(
-            "UPDATE snapshot SET content = ? WHERE model = ? AND seq = ?", (bytes(bad), model, seq)
-        )
-    connection.commit()
-    connection.close()
+        sql(path, "UPDATE snapshot SET content = ? WHERE model = ? AND seq = ?", bytes(bad), model, seq)
 
 
-def verdict(zygote, folder, trial, mutant=()):
-    """A server, made so by `mutant`, tried."""
-    ledger = Ledger()
-    life = {
-        "broken": [*trial.faults, *mutant],
-        "wait": trial.wait,
-        "launched": trial.launched,
-    }
-    with Stage(zygote, str(folder / "shop.db"), folder) as stage:
-        pid = stage.start(**life | {"broken": list(mutant)})
-        stage.wait_until(200)
-        stage.stop(pid)
-        how = {"late": 2 * trial.wait, "launched": trial.launched}
-        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, **how):
-            for step, times in trial.deaths:
-                stage.die(step, times, **life)
-            if trial.damage:
-                damage_newest_snapshots(stage.url)
-            pid = stage.start(**life)
-            stage.wait_until(200)
-            for _ in range(5):
-                stage.audit(ledger)
-                time.sleep(0.15)
-        stage.audit(ledger)
-        stage.stop(pid)
-        return stage.judge(ledger)
+def tried(server, trial, *mutant):
+    """Try a server, made so by `mutant`; return the oracle's result."""
+    history = ClientHistory()
+    spec = {"broken": [*trial.faults, *mutant], "wait": trial.wait, "launched": trial.launched}
+    server.stop(server.start_ready(**spec | {"broken": mutant}))
+    how = {"late": 2 * trial.wait, "launched": trial.launched}
+    with LoadClients([server.port], history, twice=trial.twice, rollbacks=trial.rollbacks, **how):
+        for step, times in trial.deaths:
+            server.kill_at(step, times, **spec)
+        if trial.damage:
+            damage_newest_snapshots(server.url)
+        pid = server.start_ready(**spec)
+        for _ in range(5):
+            server.audit(history)
+            time.sleep(0.15)
+    server.audit(history)
+    server.stop(pid)
+    return server.check(history)
 
 
 @pytest.mark.parametrize(
     ("mutant", "trial", "complaint"),
     [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
 )
-def test_a_mutant_is_found_out(zygote, tmp_path, mutant, trial, complaint):
-    found = verdict(zygote, tmp_path, trial, [mutant])
-    assert any(complaint in sentence for sentence in found.complaints), str(found)
+def test_mutant_is_found(server, mutant, trial, complaint):
+    result = tried(server, trial, mutant)
+    assert any(complaint in sentence for sentence in result.complaints), str(result)
 
 
 @pytest.mark.parametrize(
@@ -127,21 +116,14 @@ def test_a_mutant_is_found_out(zygote, tmp_path, mutant, trial, complaint):
         for n, trial in enumerate(TRIALS)
     ],
 )
-def test_the_right_server_passes_the_same_trial(zygote, tmp_path, trial):
-    found = verdict(zygote, tmp_path, trial)
-    assert not found.complaints, str(found)
-    assert found.acked > 50
+def test_right_server_passes_the_same_trial(server, trial):
+    result = tried(server, trial)
+    assert not result.complaints, str(result)
+    assert result.acked > 50
 
 
 def test_every_mutant_and_fault_is_tried():
     elsewhere = {"fsync_fails_and_it_is_written", "fsync_fails_and_it_is_lost"}  # test_disk.py
-    elsewhere |= {
-        "poll_not_inclusive",
-        "poll_sees_only_the_head",
-        "append_does_not_compare",
-        "snapshot_not_checked",
-        "links_are_not_compared",
-    }  # test_history.py
-    elsewhere |= {"read_only_while_a_file_says_so"}  # trouble.py
-    tried = {mutant for mutant, _, _ in CASES} | {fault for trial in TRIALS for fault in trial.faults}
-    assert tried | elsewhere == set(ALL)
+    elsewhere |= {"read_only_while_a_file_says_so"}  # test_trouble_table.py
+    here = {mutant for mutant, _, _ in CASES} | {fault for trial in TRIALS for fault in trial.faults}
+    assert here | elsewhere | {*FORGETFUL} == set(ALL)

@@ -1,15 +1,23 @@
 """kill -9 at every step of a store: what was acknowledged is there, and nothing by halves."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
+from firstclick.serve.model.archive import ArchivedLog, opened_archives
+from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
-from tests.faults.killed_store import BATCH, BATCHES, Kill, kills
+from firstclick.serve.store import store as store_module
+from tests.faults.killed import BATCH, BATCHES, BEFORE, CHANGES, SMALL_PIECES, Kill, exported, fill, kills
 from tests.support.stores import KINDS, feedback, log_of
 
 WRITING = ["before begin", "after begin", "after insert", "after commit"]
 SAVING = ["after snapshot insert", "after snapshot"]
+ARCHIVING = [("after archive file", 1), ("after base insert", 1), ("after base", 1)]
+REMOVING = [("after removal of archived events", times) for times in (1, 3, 6)]
+LOADING = [("after load", 1), ("after load", 4), ("after publish", 1)]
 
 
 @pytest.fixture(
@@ -23,17 +31,24 @@ def urls(request, tmp_path):
     return (server.new_database() for _ in itertools.count())
 
 
-def test_killed_at_any_step_of_an_append(urls, tmp_path):
+def killed(urls, folder, steps):
+    """Yield for each (step, times) the kill, its store, and what was acknowledged before it."""
     asked = [
-        Kill(next(urls), step, times, str(tmp_path / f"acks-{step}-{times}"))
-        for step in [*WRITING, *SAVING]
-        for times in (2, BATCHES)
+        Kill("write", next(urls), step, times, str(folder / f"acks-{number}"))
+        for number, (step, times) in enumerate(steps)
     ]
-    for kill, acks in zip(asked, kills(asked), strict=True):
-        store = open_store(kill.url)
+    kills(asked)
+    for kill in asked:
+        with open_store(kill.url) as store:
+            yield kill, store, Path(kill.file).read_text().split() if Path(kill.file).exists() else []
+            assert store.check() == []
+
+
+def test_killed_at_any_step_of_an_append(urls, tmp_path):
+    steps = itertools.product([*WRITING, *SAVING], (2, BATCHES))
+    for kill, store, acks in killed(urls, tmp_path, steps):
         (model,) = store.models()
-        acked = [n for n in acks if n.isdigit()]
-        committed = len(acked) + (kill.step == "after commit")
+        committed = sum(n.isdigit() for n in acks) + (kill.step == "after commit")
         found = [int.from_bytes(event.nonce, "big") for event in log_of(store, model.id)]
         assert found == list(range(1 + committed * BATCH)), kill
         saved = sum(n.startswith("s") for n in acks) + (kill.step == "after snapshot")
@@ -43,40 +58,87 @@ def test_killed_at_any_step_of_an_append(urls, tmp_path):
         answers = store.append(everything)
         assert [answer.seq for answer in answers] == list(range(1, 2 + BATCHES * BATCH))
         assert sum(answer.new for answer in answers) == len(everything) - len(found)
-        assert store.check() == []
-        store.close()
 
 
 def test_killed_at_any_step_of_a_creation(urls, tmp_path):
-    asked = [Kill(next(urls), step, 1, str(tmp_path / f"acks-{step}")) for step in WRITING]
-    for kill, acks in zip(asked, kills(asked), strict=True):
+    for kill, store, acks in killed(urls, tmp_path, [(step, 1) for step in WRITING]):
         assert acks == []
-        store = open_store(kill.url)
-        there = [model.head for model in store.models()]
-        assert there == ([1] if kill.step == "after commit" else []), kill
+        assert [model.head for model in store.models()] == ([1] if kill.step == "after commit" else []), kill
         assert store.create("shop", [feedback(0)]).head == 1
-        assert store.check() == []
-        store.close()
 
 
-def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path):
-    url = next(urls)
-    asked = [Kill(url, "after creation of tables", 1, str(tmp_path / "acks-created"))]
-    if not url.startswith("postgresql"):
-        asked += [Kill(next(urls), "after checkpoint", n, str(tmp_path / f"acks-{n}")) for n in (1, 2)]
-    for kill, acks in zip(asked, kills(asked), strict=True):
-        store = open_store(kill.url)
+def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path, request):
+    steps = [("after creation of tables", 1)]
+    if request.node.callspec.params["urls"] == "sqlite":
+        steps += [("after checkpoint", 1), ("after checkpoint", 2)]
+    for kill, store, acks in killed(urls, tmp_path, steps):
         acked = sum(n.isdigit() for n in acks)
-        assert [model.head for model in store.models()] == ([1 + acked * BATCH] if acks else [])
-        assert store.check() == []
-        store.close()
+        heads = [] if kill.step == "after creation of tables" else [1 + acked * BATCH]
+        assert [model.head for model in store.models()] == heads
 
 
-def test_an_acknowledgement_before_the_commit_would_be_noticed(urls, tmp_path):
-    asked = [Kill(next(urls), "after insert", 5, str(tmp_path / "acks"), early=True)]
-    (acks,) = kills(asked)
-    store = open_store(asked[0].url)
-    (model,) = store.models()
-    acked = sum(n.isdigit() for n in acks)
-    assert 1 + acked * BATCH == model.head + BATCH
-    store.close()
+@pytest.mark.long
+def test_killed_archive_loses_nothing(urls, tmp_path):
+    asked = [
+        Kill("archive", next(urls), step, times, str(tmp_path / f"{step}-{times}.archive"))
+        for step, times in [*ARCHIVING, *REMOVING]
+    ]
+    (wanted,) = {fill(kill.url) for kill in asked}
+    kills(asked)
+    for kill in asked:
+        with open_store(kill.url, tuning=SMALL_PIECES) as store:
+            (stored,) = store.models()
+            is_set = kill.step in ("after base", REMOVING[0][0])
+            assert (stored.id in store.bases()) == is_set, kill
+            assert store.check() == [], kill
+            assert recover(store, stored, use_snapshots=False).digest() == wanted, kill
+            # The file is whole before anything is removed.
+            with opened_archives([Path(kill.file)]) as files:
+                whole = ArchivedLog(store, stored, files)
+                audit = audit_stored(store, stored, log=whole)
+                assert (audit.equal, audit.digest, audit.start) == (True, wanted, 1), kill
+                assert len([e for chunk in whole.events(stored.id, 0) for e in chunk]) == stored.head
+            left = [event.seq for event in log_of(store, stored.id) if 1 < event.seq < BEFORE]
+            if is_set:
+                removed = 0 if kill.step == "after base" else 40 * kill.times
+                assert len(left) == max(0, BEFORE - 2 - removed), kill
+                while store.sweep():
+                    pass
+            else:
+                CHANGES["archive"](store, kill.file)
+            assert [event.seq for event in log_of(store, stored.id)] == [1, *range(BEFORE, stored.head + 1)]
+            assert recover(store, stored, use_snapshots=False).digest() == wanted
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("work", ["import", "fork"])
+def test_killed_import_or_fork_is_not_seen(urls, tmp_path, monkeypatch, work):
+    file, source = tmp_path / "made.model", next(urls)
+    wanted = fill(source)
+    exported(source, file)
+    asked = [Kill(work, next(urls), step, times, str(file)) for step, times in LOADING]
+    before = ["made"] if work == "fork" else []
+    for kill in asked if before else []:
+        fill(kill.url)
+    kills(asked)
+    digests = set()
+    for kill in asked:
+        with open_store(kill.url, tuning=SMALL_PIECES) as store:
+            assert store.check() == []
+            if kill.step == "after load":
+                assert [stored.name for stored in store.models()] == before
+                assert not store.sweep(), "it may still be at work"
+                ((number,),) = store._database.rows(f"SELECT model FROM {store.prefix}unfinished")
+                assert len(log_of(store, number, upto=10**6)) > 0
+                with monkeypatch.context() as later:
+                    later.setattr(store_module, "ABANDONED_AFTER", -1.0)
+                    while store.sweep():
+                        pass
+                assert log_of(store, number, upto=10**6) == []
+                CHANGES[work](store, file)
+            models = {stored.name: recover(store, stored) for stored in store.models()}
+            assert [*models] == [*before, "copy"]
+            assert all(models[name].digest() == wanted for name in before)
+            digests.add((models["copy"].seq, models["copy"].digest()))
+    ((_, digest),) = digests
+    assert work == "fork" or digest == wanted

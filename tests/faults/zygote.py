@@ -1,4 +1,4 @@
-"""A process with everything imported and compiled that forks a server for each life it is asked for.
+"""A process with everything imported and compiled that forks a server for each spec it is asked for.
 
 Run as a script by `crash.Zygote`, which talks to it in lines of JSON. It has one thread and no connections,
 so a child begins as a fresh process would, but in milliseconds. It holds the listening sockets: whoever
@@ -27,7 +27,7 @@ from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
 from firstclick.validation import duration
 from tests.faults import mutants
-from tests.support.made_log import K, made_items
+from tests.support.made_log import K, bare, made_items
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
 RIVAL = {"rival": "cascade-ts"}
@@ -38,12 +38,12 @@ TRIALS = {
 }
 
 
-class Life(NamedTuple):
+class ServerSpec(NamedTuple):
     """A server from its start to its death."""
 
     url: str
     port: int
-    log: str  # file for what it says
+    log: str  # file for what it writes to stderr
     step: str = ""  # where it is killed, when it has come there so many times
     times: int = 1
     broken: Sequence[str] = ()  # names in `mutants.ALL`
@@ -61,9 +61,7 @@ def make_models(service, wait=0.0, *, launched=False):
     """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
     for name, policy in (MODELS | RIVAL if launched else MODELS).items():
         if name not in service.names():
-            items = made_items()
-            if name in ("bar", *RIVAL):
-                items = [item._replace(features=None) for item in items]
+            items = bare(made_items()) if name in ("bar", *RIVAL) else made_items()
             more = {"baseline": LIST, "max_loss": 0.4} if launched and name in MODELS else {}
             service.create(
                 name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait, **more
@@ -73,31 +71,31 @@ def make_models(service, wait=0.0, *, launched=False):
             service.start_trial(name, arms)
 
 
-def live(life, listening):
+def live(spec, listening):
     """Serve until killed, or stopped; the exit code."""
-    if life.file_most:
+    if spec.file_most:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
-    if life.wait:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (spec.file_most, spec.file_most))
+    if spec.wait:
         duration.SHORTEST_WAIT = 0
     # What a server does now and then happens all the time here.
     tuning = Tuning(
-        seldom_seconds=0.05, probe_seconds=life.probe_seconds, checkpoint_pages=life.checkpoint_pages,
-        busy_seconds=life.busy_seconds, timeout_pause=0.02 if life.wait else 1.0,
-        count_seconds=0.1 if life.wait else 60.0,
+        seldom_seconds=0.05, probe_seconds=spec.probe_seconds, checkpoint_pages=spec.checkpoint_pages,
+        busy_seconds=spec.busy_seconds, timeout_pause=0.02 if spec.wait else 1.0,
+        count_seconds=0.1 if spec.wait else 60.0,
     )  # fmt: skip
-    protocol.GuardedConnection.arrive_within = life.patience
+    protocol.GuardedConnection.arrive_within = spec.patience
     server._bound = lambda host, port: listening
-    for name in life.broken:
+    for name in spec.broken:
         mutants.ALL[name]()
-    steps.kill_at(life.step, life.times)
+    steps.kill_at(spec.step, spec.times)
     settings = Settings(
-        **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
-        | dict(life.settings)
+        **{"store": spec.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
+        | dict(spec.settings)
     )
     service = open_for(settings, tuning=tuning).service
-    make_models(service, life.wait, launched=life.launched)
+    make_models(service, spec.wait, launched=spec.launched)
     try:
         return server.Server(service, settings).run()
     finally:
@@ -105,26 +103,24 @@ def live(life, listening):
 
 
 def _warm_up():
-    """Import and compile what a life will need, on a store of its own."""
+    """Import and compile what a server will need, on stores of its own."""
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
-        with open_for(Settings(store=str(Path(folder) / "launched.db"))).service as service:
-            make_models(service, launched=True)
-            for name in MODELS:
-                for number in range(30):
-                    service.feedback(name, service.recommend(name, unit=number).token, (None, 0)[number % 2])
-        service, *_ = open_for(Settings(store=str(Path(folder) / "warm.db")))
-        with service:
-            make_models(service)
-            for name in MODELS:
-                for click in (None, 0):
-                    service.feedback(name, service.recommend(name).token, click)
-                service.model(name).warm_up_corrections()
-                service.withdraw_items(name, ["i1"])
-                service.roll_back(name, 2)
-                service.maintenance.snapshot(service.model(name))
-        open_for(Settings(store=str(Path(folder) / "warm.db")))[0].close()
+        for launched in (True, False):
+            settings = Settings(store=str(Path(folder) / f"{launched}.db"))
+            with open_for(settings).service as service:
+                make_models(service, launched=launched)
+                for name in MODELS:
+                    for number in range(30):
+                        more = {"unit": number} if launched else {}
+                        service.feedback(name, service.recommend(name, **more).token, (None, 0)[number % 2])
+                    if not launched:
+                        service.model(name).warm_up_corrections()
+                        service.withdraw_items(name, ["i1"])
+                        service.roll_back(name, 2)
+                        service.maintenance.snapshot(service.model(name))
+        open_for(settings).service.close()
 
 
 class _Zygote:
@@ -142,8 +138,8 @@ class _Zygote:
         self._listening.pop(port).close()
         return {}
 
-    def start(self, life):
-        asked = Life(*life)
+    def start(self, spec):
+        asked = ServerSpec(**spec)
         tasks = Path("/proc/self/task")
         assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
         child = os.fork()
@@ -156,8 +152,7 @@ class _Zygote:
                 if port != asked.port:
                     other.close()
             log = os.open(asked.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(nothing, 0)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
             code = live(asked, self._listening[asked.port])

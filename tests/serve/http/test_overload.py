@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.clients import Caller, Crowd
-from tests.faults.crash import Stage
-from tests.faults.oracle import Ledger
+from tests.faults.clients import Caller, LoadClients
+from tests.faults.crash import ServerUnderTest
+from tests.faults.oracle import ClientHistory
 
 RECOMMEND = "/v1/models/shop/recommend"
 HEAD = b"POST /v1/models/shop/recommend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
-def stage(zygote, tmp_path):
-    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
+def server(zygote, tmp_path):
+    with ServerUnderTest(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
         yield made
 
 
-def connected(stage, n, opened):
+def connected(server, n, opened):
     return [
-        opened.enter_context(socket.create_connection(("127.0.0.1", stage.port), timeout=30))
+        opened.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
         for _ in range(n)
     ]
 
@@ -42,69 +42,69 @@ def drip(connections, piece):
     return left
 
 
-def served(stage, ledger):
+def served(server, history):
     """Ordinary clients get ordinary answers now."""
-    with Crowd([stage.port], ledger, clients=4) as crowd:
+    with LoadClients([server.port], history, clients=4) as load:
         time.sleep(0.3)
-    assert crowd.codes <= {200, 201, 404, 409, 422}, crowd.codes
+    assert load.codes <= {200, 201, 404, 409, 422}, load.codes
 
 
-def test_hundreds_of_dripping_clients_are_cut_off(stage):
+def test_hundreds_of_dripping_clients_are_cut_off(server):
     """Of some the headers never end, of others the body."""
-    ledger = Ledger()
-    pid = stage.start(patience=1.0)
-    stage.wait_until(200)
+    history = ClientHistory()
+    pid = server.start(patience=1.0)
+    server.wait_until(200)
     with ExitStack() as opened:
-        slow = {piece: connected(stage, 100, opened) for piece in (b"x-slow: 1\r\n", b" ")}
+        slow = {piece: connected(server, 100, opened) for piece in (b"x-slow: 1\r\n", b" ")}
         begun = [HEAD, HEAD + b"Content-Length: 100000\r\n\r\n"]
         for connections, first in zip(slow.values(), begun, strict=True):
             assert drip(connections, first) == 100
-        served(stage, ledger)
+        served(server, history)
         until = time.monotonic() + 20
         while sum(drip(connections, piece) for piece, connections in slow.items()):
             assert time.monotonic() < until, "dripping must not keep a connection"
             time.sleep(0.1)
-        served(stage, ledger)
-    stage.audit(ledger)
-    assert stage.stop(pid) == 0
-    assert not stage.judge(ledger).complaints
+        served(server, history)
+    server.audit(history)
+    assert server.stop(pid) == 0
+    assert not server.check(history).complaints
 
 
 # So little that a few clients are too many: requests at once, or events that wait.
 @pytest.mark.parametrize(
     "most", [{"max_requests": 6}, {"max_queue": 4, "max_batch": 2}], ids=["requests", "events"]
 )
-def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(stage, most):
-    ledger = Ledger()
-    pid = stage.start(settings=most)
-    stage.wait_until(200)
-    with Crowd([stage.port], ledger, clients=24, changes=False) as crowd:
+def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(server, most):
+    history = ClientHistory()
+    pid = server.start(settings=most)
+    server.wait_until(200)
+    with LoadClients([server.port], history, clients=24, changes=False) as load:
         time.sleep(2.0)
-    assert crowd.codes <= {200, 201, 409, 429, 503}, crowd.codes
-    assert 429 in crowd.codes
-    reply = stage.ask("POST", RECOMMEND, {})
+    assert load.codes <= {200, 201, 409, 429, 503}, load.codes
+    assert 429 in load.codes
+    reply = server.ask("POST", RECOMMEND, {})
     assert reply.code == 200
     said = {"token": reply.body["token"], "click": None}
-    ledger.send("shop", said["token"], None)
-    reply = stage.ask("POST", "/v1/models/shop/feedback", said)
+    history.record_sent("shop", said["token"], None)
+    reply = server.ask("POST", "/v1/models/shop/feedback", said)
     assert reply.code == 201
-    ledger.hear(said["token"], None, "accepted", reply.body["seq"])
-    assert stage.ask("GET", "/health/ready").code == 200
-    stage.audit(ledger)
-    assert stage.stop(pid) == 0
-    found = stage.judge(ledger)
+    history.record_answer(said["token"], None, "accepted", reply.body["seq"])
+    assert server.ask("GET", "/health/ready").code == 200
+    server.audit(history)
+    assert server.stop(pid) == 0
+    found = server.check(history)
     assert not found.complaints, str(found)
-    assert ledger.statuses["overloaded"] > 20
+    assert history.statuses["overloaded"] > 20
     assert found.acked > 50
 
 
-def bad_requests(stage, n, seed):
+def bad_requests(server, n, seed):
     """All kinds of them, none like another."""
     draw = random.Random(seed)
-    caller = Caller(stage.port)
+    caller = Caller(server.port)
 
     def cut_off(odd):
-        with socket.create_connection(("127.0.0.1", stage.port), timeout=30) as raw:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
             raw.sendall(HEAD + f"X-{odd}: {odd * 20}\r\n".encode() + b"Content-Length: 500\r\n\r\n{")
 
     kinds = [
@@ -132,16 +132,16 @@ def memory(pid):
 
 
 @pytest.mark.long
-def test_bad_requests_leave_no_memory_behind(stage):
-    pid = stage.start(settings={"requests_per_second": 1e6})
-    stage.wait_until(200)
-    bad_requests(stage, 1000, seed=1)
+def test_bad_requests_leave_no_memory_behind(server):
+    pid = server.start(settings={"requests_per_second": 1e6})
+    server.wait_until(200)
+    bad_requests(server, 1000, seed=1)
     before = memory(pid)
-    bad_requests(stage, 4000, seed=2)
+    bad_requests(server, 4000, seed=2)
     grown = memory(pid) - before
     # A kilobyte kept of each would be four megabytes.
     assert grown < 3_000_000, grown
-    told = stage.ask("GET", "/v1/models/shop/view").body
+    told = server.ask("GET", "/v1/models/shop/view").body
     assert json.dumps(told).count("unknown") == 1
-    assert stage.stop(pid) == 0
-    assert "Traceback" not in stage.said()
+    assert server.stop(pid) == 0
+    assert "Traceback" not in server.said()

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstclick.online.baseline import Choice, Chosen
@@ -20,7 +20,7 @@ from firstclick.serve.log.drawn import (
     unpack_rows,
 )
 from firstclick.serve.log.events import full_payload, read_feedback, says_the_same
-from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL, KeyRing, Token
+from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.store.store import TokenKey
 
 N_ROWS = 70_000
@@ -60,7 +60,7 @@ def plain(drawn):
 
 
 @given(everything)
-def test_what_was_packed_is_read(drawn):
+def test_packed_fields_are_read_back(drawn):
     fields, why = drawn.packed(N_ROWS)
     assert why == ""
     read = read_drawn(fields)
@@ -68,24 +68,21 @@ def test_what_was_packed_is_read(drawn):
     assert plain(read) == plain(drawn)
 
 
+@settings(max_examples=30)
 @given(rows_of_a_catalog, st.integers(0, 2**30))
-def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows, start):
+def test_rows_are_stored_as_the_smaller_of_them_and_all_others(rows, start):
     assert unpack_rows(pack_rows(rows + start, N_ROWS + start)).tolist() == (rows + start).tolist()
     others = np.setdiff1d(np.arange(N_ROWS), rows)
     assert unpack_rows(pack_rows(others, N_ROWS)).tolist() == others.tolist()
     assert len(pack_rows(others, N_ROWS)) == len(pack_rows(rows, N_ROWS))
 
 
-def test_a_thousand_candidates_have_room():
+def test_a_thousand_candidates_have_room_and_more_are_reported():
     draw = np.random.default_rng(1)
     for n_rows, n in ((1_500, 1_000), (20_000, 1_500), (1_000_000, 1_200)):
         rows = np.sort(draw.choice(n_rows, n, replace=False))
         assert Drawn(9, b"mark", candidates=rows).packed(n_rows)[1] == ""
     assert len(pack_rows(np.arange(300_000), 1_000_000)) < MOST_BYTES, "neighbours take little room"
-
-
-def test_too_much_is_not_kept_and_the_fields_say_so():
-    draw = np.random.default_rng(1)
     rows = np.sort(draw.choice(1_000_000, 5_000, replace=False))
     for drawn, reason in (
         (Drawn(9, b"mark", 2, candidates=rows), TOO_MANY_CANDIDATES),
@@ -96,12 +93,12 @@ def test_too_much_is_not_kept_and_the_fields_say_so():
         assert why == reason
         assert read_drawn(fields) == Drawn(9, b"mark", 2, not_evaluable=reason)
         assert len(fields) < 20
-        # Pins are kept, because they are the reason of their places.
+        # Pins are kept, because they are the reason of their positions.
         fields, _ = drawn._replace(pinned=((1, 7),)).packed(1_000_000)
         assert read_drawn(fields) == Drawn(9, b"mark", 2, pinned=((1, 7),), not_evaluable=reason)
 
 
-def test_fields_of_later_versions_are_passed_over():
+def test_fields_of_later_versions_are_skipped():
     fields, _ = Drawn(9, b"mark", k=2).packed(5)
     assert read_drawn(bytes([200, 3]) + b"new" + fields + bytes([201, 0])) == Drawn(9, b"mark", k=2)
     assert read_drawn(b"") is None
@@ -113,18 +110,11 @@ def test_fields_of_later_versions_are_passed_over():
 
 def test_the_bytes_stay_as_they_are():
     """They are in the logs of others."""
-    drawn = Drawn(
-        300,
-        b"mark",
-        1,
-        2,
-        np.array([1, 4]),
-        "some",
-        ((0, 3),),
-        1,
-        np.array([0.5]),
-        Explored(0.5, True, (6, 5)),
-    )
+    request = {
+        "k": 2, "candidates": np.array([1, 4]), "exclude": "some", "pinned": ((0, 3),), "at_most": 1,
+        "features": np.array([0.5]),
+    }  # fmt: skip
+    drawn = Drawn(300, b"mark", 1, **request, explore=Explored(0.5, True, (6, 5)))
     assert drawn.packed(6)[0].hex() == (
         "0107ac02026d61726b" "0a0e01000000000000e03f0600000002" "020102" "0305090600" "0103"
         "0604736f6d65" "07050003000000" "080101" "090900000000000000e03f"
@@ -132,36 +122,34 @@ def test_the_bytes_stay_as_they_are():
 
 
 SHOWN = np.array([3, 0, 70_000], "<u4").tobytes()
+KEYS = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
 
 
-def test_a_token_and_its_event_carry_them():
-    keys = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
+def test_token_and_event_carry_context_features_and_fields():
     now = int(time.time() * 1000)
     for context, features in ((b"", b""), (bytes(16), b""), (bytes(8), bytes(48))):
         token = Token(5, now, bytes(range(16)), SHOWN, context, features, b"\x63\x01x")
-        assert keys.read(keys.sign(token), 5, days=1) == token
+        assert KEYS.read(KEYS.sign(token), 5, days=1) == token
         payload = full_payload([1], now, SHOWN, context=context, features=features, fields=token.fields)
-        said = read_feedback(payload)
-        assert (said.fields, said.rows, said.clicks) == (token.fields, (3, 0, 70_000), (1,))
-        assert (len(said.context), len(said.features)) == (len(context) // 8, 3 if features else 0)
+        event = read_feedback(payload)
+        assert (event.fields, event.rows, event.clicks) == (token.fields, (3, 0, 70_000), (1,))
+        assert (len(event.context), len(event.features)) == (len(context) // 8, 3 if features else 0)
 
 
-def test_what_a_slate_was_drawn_from_makes_no_other_feedback():
+def test_same_feedback_with_another_source_is_a_duplicate():
     """A request that two processes answered, before and after a click, may show the same items."""
-    one = full_payload([1], 5, SHOWN, fields=Drawn(9, b"mark").packed(5)[0])
-    two = full_payload([1], 6, SHOWN, fields=Drawn(8, b"kram").packed(5)[0])
-    assert says_the_same(one, two)
+    fields, others = (Drawn(seq, b"mark").packed(5)[0] for seq in (9, 8))
+    one = full_payload([1], 5, SHOWN, fields=fields)
+    assert says_the_same(one, full_payload([1], 6, SHOWN, fields=others))
     assert says_the_same(one, full_payload([1], 7, SHOWN))
-    assert not says_the_same(one, full_payload([0], 5, SHOWN, fields=Drawn(9, b"mark").packed(5)[0]))
-    assert not says_the_same(one, full_payload([1], 5, SHOWN[:8], fields=Drawn(9, b"mark").packed(5)[0]))
+    assert not says_the_same(one, full_payload([0], 5, SHOWN, fields=fields))
+    assert not says_the_same(one, full_payload([1], 5, SHOWN[:8], fields=fields))
     assert not says_the_same(one, b"")
 
 
-def test_how_long_a_token_and_an_event_are():
-    """k = 6: before, 99 characters and 34 bytes."""
+def test_length_of_a_token_and_an_event():
     rows = np.arange(6, dtype="<u4").tobytes()
     fields, _ = Drawn(123_456, b"mark", 0).packed(1_500)
     token = Token(1, 10**12, bytes(16), rows, fields=fields)
-    assert len(KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple).sign(token)) == 118
+    assert len(KEYS.sign(token)) == 118
     assert len(full_payload([1], 10**12, rows, fields=fields)) == 53
-    assert HEAD.size + len(rows) + TAIL.size + len(fields) + MAC_SIZE == 88

@@ -4,7 +4,7 @@ from firstclick import policy_classes
 from tests.support.every_policy import digests
 
 
-def test_the_log_of_every_policy_replays_to_one_state():
+def test_log_of_every_policy_replays_to_one_state():
     # Not those of tests that were run before in this process.
     ours = {name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
     assert set(digests()) >= ours

@@ -56,7 +56,7 @@ def block(kind, raw, n_events=0, n_changes=0, size=None):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_file_says_what_was_written(events, size):
+def test_exported_file_is_read_back(events, size):
     file = ModelFile(BytesIO(written(events, size)))
     assert (file.name, file.first, file.last, file.digest, file.base) == ("shop", 1, len(events), "d1", b"")
     assert [event for chunk in file.events() for event in chunk] == events
@@ -64,20 +64,17 @@ def test_a_file_says_what_was_written(events, size):
     for after, upto in ((0, 1), (1, None), (29, 61), (30, 30), (200, 10_000), (len(events), None)):
         for feedback in (True, False):
             found = [e for chunk in file.events(after, upto, feedback=feedback) for e in chunk]
-            assert found == [e for e in events[after:upto] if feedback or e.kind != Kind.FEEDBACK], (
-                after,
-                upto,
-                feedback,
-            )
+            wanted = [e for e in events[after:upto] if feedback or e.kind != Kind.FEEDBACK]
+            assert found == wanted, (after, upto, feedback)
 
 
-def test_two_readers_of_one_file_do_not_disturb_each_other(events):
+def test_two_readers_of_one_file_are_independent(events):
     file = ModelFile(BytesIO(written(events)))
     together = zip(file.events(), file.events(), strict=True)
     assert all(one == other for one, other in together)
 
 
-def test_a_part_of_a_log_has_what_was_known_before(events):
+def test_export_of_a_part_of_a_log_has_its_base(events):
     file = ModelFile(BytesIO(written(events[99:])))
     assert (file.first, file.last, file.base) == (100, len(events), b"what was known")
     assert [event for chunk in file.events(110) for event in chunk] == events[110:]
@@ -86,30 +83,26 @@ def test_a_part_of_a_log_has_what_was_known_before(events):
         ModelFile(BytesIO(sealed([blocks[0], *blocks[2:]])))
 
 
-def test_a_gap_in_the_log_is_no_file(events):
-    with pytest.raises(WorkFailed, match="event 51 comes next in the log, and is not there"):
+def test_a_gap_in_the_log_is_not_written(events):
+    with pytest.raises(WorkFailed, match="event 51"):
         written([*events[:50], *events[51:]])
 
 
-def test_every_cut_is_refused(events):
-    content = written(events[:90])
+def test_every_cut_and_every_changed_byte_is_refused(events):
+    content = written(events[:60])
     for end in range(len(content)):
         with pytest.raises(Malformed, match=r"cut off|not an exported model"):
             ModelFile(BytesIO(content[:end]))
-    with pytest.raises(Malformed):
-        ModelFile(BytesIO(content + b"\0"))
-
-
-def test_every_changed_byte_is_refused(events):
-    content = written(events[:60])
     for at in range(len(content)):
         changed = bytearray(content)
         changed[at] ^= 1
         with pytest.raises(Malformed):
             ModelFile(BytesIO(changed))
+    with pytest.raises(Malformed):
+        ModelFile(BytesIO(content + b"\0"))
 
 
-def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events):
+def test_missing_repeated_or_moved_blocks_are_refused(events):
     blocks = blocks_of(written(events[:150]))
     assert len(blocks) == 7
     for wrong in (
@@ -120,7 +113,7 @@ def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events):
             ModelFile(BytesIO(MAGIC + b"".join(wrong)))
 
 
-def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events):
+def test_right_checksums_with_wrong_parts_are_refused(events):
     page, *between, end = blocks_of(written(events[:60]))
     assert len(ModelFile(BytesIO(sealed([page, *between, end]))).rollbacks) == 0
     wrong = [
@@ -142,21 +135,19 @@ def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events):
             ModelFile(BytesIO(sealed(blocks)))
 
 
-def test_a_file_of_another_format_is_refused(events):
-    with pytest.raises(Malformed, match="has format '2', and this firstclick reads format '1'; import"):
+def test_other_format_is_refused(events):
+    with pytest.raises(Malformed, match="has format '2', and this firstclick reads format '1'"):
         ModelFile(BytesIO(MAGIC[:-1] + b"2" + written(events)[len(MAGIC) :]))
 
 
-def test_a_rollback_to_what_comes_later_is_refused(events):
-    at, event = next((i, e) for i, e in enumerate(events) if e.kind == Kind.ROLLED_BACK)
-    early = [*events[:20], event._replace(seq=21)]
-    assert at > 60
+def test_rollback_to_a_later_event_is_refused(events):
+    event = next(event for event in events if event.kind == Kind.ROLLED_BACK)
     with pytest.raises(Malformed, match="do not fit together"):
-        ModelFile(BytesIO(written(early)))
+        ModelFile(BytesIO(written([*events[:20], event._replace(seq=21)])))
 
 
 @pytest.mark.long
-def test_neither_writing_nor_reading_holds_more_than_some_blocks(events, tmp_path):
+def test_writing_and_reading_hold_a_few_blocks_only(events, tmp_path):
     n_blocks, size = 150, 1000
     payload = next(e.payload for e in events if e.kind == Kind.FEEDBACK)
 

@@ -8,13 +8,18 @@ import pytest
 from firstclick.kernels.mixed import BETA2, BETAS, DONE, FITS, POINT, ROW, STAGE, P
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.events import Kind, feedback_payload, full_payload
-from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.model import Model
-from firstclick.serve.service import open_service
 from tests.support.made_log import N_FEATURES, K, Log, bare, made_items
+from tests.support.policies import MANY_SLATES
+from tests.support.seam import BY_HAND
 
 # So many that a pass over all items takes as much work as the points of the grid: no phase is over too soon.
 N_ITEMS = 80
+
+
+pytestmark = MANY_SLATES
+FEATURES = pytest.mark.parametrize("features", [True, False])
+STAGES = pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
 
 
 class Moment(NamedTuple):
@@ -63,8 +68,8 @@ def arrays_of(state):
     return {name: array.tobytes() for name, array in state._asdict().items()}
 
 
-@pytest.mark.parametrize("features", [True, False])
-def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(features):
+@FEATURES
+def test_snapshot_in_any_phase_of_a_refit_continues_bit_for_bit(features):
     log = a_log(features=features, own=True)
     wanted = log.model.digest()
     assert log.model.engine.state.refit[DONE] >= 6
@@ -81,9 +86,9 @@ def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(featu
         assert model.digest() == wanted, stage
 
 
-@pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
-@pytest.mark.parametrize("features", [True, False])
-def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features, stage):
+@STAGES
+@FEATURES
+def test_rollback_into_a_refit_continues_the_refit(features, stage):
     log = a_log(features=features, own=True)
     moment = moments(log)[stage]
     later = [event.payload for event in log.events[moment.seq :]]
@@ -101,9 +106,9 @@ def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features, stage):
     assert log.model_at(len(log.events)).digest() == log.model.digest()
 
 
-@pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
-@pytest.mark.parametrize("features", [True, False])
-def test_items_that_come_and_go_in_the_middle_of_a_refit(features, stage):
+@STAGES
+@FEATURES
+def test_items_change_in_the_middle_of_a_refit(features, stage):
     log = a_log(features=features)
     log.roll_back(moments(log)[stage].seq)
     done = log.model.engine.state.refit[DONE]
@@ -117,10 +122,8 @@ def test_items_that_come_and_go_in_the_middle_of_a_refit(features, stage):
     seq = log.model.seq
     for step in range(200):
         # New items are examined before the refit takes effect.
-        log.feedback(
-            [N_ITEMS + 1 + step % 2, step % N_ITEMS, (7 * step + 1) % N_ITEMS],
-            step % 5 if step % 5 < K else None,
-        )
+        rows = [N_ITEMS + 1 + step % 2, step % N_ITEMS, (7 * step + 1) % N_ITEMS]
+        log.feedback(rows, step % 5 if step % 5 < K else None)
     state = log.model.engine.state
     assert state.refit[DONE] > done
     assert log.model_at(len(log.events)).digest() == log.model.digest()
@@ -143,45 +146,35 @@ def assert_follows_from_counts(state, features):
     assert (prior[1:] > 0).all()
     assert prior[0] == pytest.approx(1 / (4 * p * p), rel=1e-6)
     precision = sums + np.diag(prior)
-    np.testing.assert_allclose(state.precision, precision, rtol=1e-8, atol=1e-9 * np.abs(precision).max())
-    np.testing.assert_allclose(
-        state.factor.T @ state.factor, precision, rtol=1e-8, atol=1e-9 * np.abs(precision).max()
-    )
-    np.testing.assert_allclose(state.moment, moment, rtol=1e-8, atol=1e-9 * np.abs(moment).max())
+    for learned, wanted in (
+        (state.precision, precision),
+        (state.factor.T @ state.factor, precision),
+        (state.moment, moment),
+    ):
+        np.testing.assert_allclose(learned, wanted, rtol=1e-8, atol=1e-9 * np.abs(wanted).max())
     assert state.totals.tolist() == [state.examined.sum(), state.hits.sum()]
 
 
-@pytest.mark.parametrize("features", [True, False])
-def test_a_service_of_the_default_is_audited_and_restarted_in_the_middle_of_a_refit(features, tmp_path):
-    place = str(tmp_path / "shop.db")
-    service = open_service(place)
-    try:
-        service.create("shop", policy=DEFAULT_POLICY, k=K, items=items(features=features), seed=5)
-        stopped = set()
-        for step in range(300):
-            shown = service.recommend("shop", request_id=f"step {step}")
-            service.feedback("shop", shown, click=step % 5 if step % 5 < K else None)
-            model = service.model("shop")
-            stage = stage_of(model)
-            if step < 200 or stage in (0, *stopped):
-                continue
-            stopped.add(stage)
-            if stage % 2:
-                service.maintenance.snapshot(model)
-            assert audit_served(service.store, model).equal
-            (stored,) = service.store.models()
-            assert audit_stored(service.store, stored).equal
-            digest = model.digest()
-            service.close()
-            service = open_service(place)
-            again = service.model("shop")
-            assert stage_of(again) == stage
-            assert (again.digest(), again.restored_from) == (
-                digest,
-                again.seq if stage % 2 else again.restored_from,
-            )
-        assert len(stopped) >= 5
-        service.roll_back("shop", 260)
-        assert service.audit("shop").equal
-    finally:
-        service.close()
+@FEATURES
+def test_service_is_audited_and_restarted_in_the_middle_of_a_refit(features, open_shop):
+    shop = open_shop(policy=DEFAULT_POLICY, items=items(features=features), tuning=BY_HAND)
+    stopped = set()
+    for step in range(300):
+        slate = shop.recommend(request_id=f"step {step}")
+        shop.feedback(slate, click=step % 5 if step % 5 < K else None)
+        stage = int(shop.state()["refit"][STAGE]) if step >= 200 else 0
+        if stage in (0, *stopped):
+            continue
+        stopped.add(stage)
+        if stage % 2:
+            shop.snapshot()
+        assert shop.audit().equal
+        digest = shop.digest()
+        shop.restart()
+        assert int(shop.state()["refit"][STAGE]) == stage
+        assert shop.digest() == digest
+        assert not stage % 2 or shop.describe()["restored_from"] == shop.seq
+        assert shop.audit().equal
+    assert len(stopped) >= 5
+    shop.roll_back(260)
+    assert shop.audit().equal

@@ -1,51 +1,42 @@
 """Snapshots are a cache: whatever is wrong with them, a restart comes to what the log says."""
 
+import itertools
 import json
-import sqlite3
+import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from firstclick.serve.log.events import Kind
 from firstclick.serve.log.snapshot import read_snapshot, write_snapshot
-from firstclick.serve.model import model as model_module
-from firstclick.serve.model.audit import audit_served
-from firstclick.serve.service import open_service
-from firstclick.serve.store import open_store
-from tests.support import seam
-from tests.support.made_log import K, made_items
+from tests.support.shop import K, new_items, shop_at
+from tests.support.stores import sql
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A store with three snapshots and events after each; its place and its digest."""
+    place = tmp_path_factory.mktemp("snapshots") / "shop.db"
+
+    def answer(n):
+        slates = [shop.recommend() for _ in range(n)]
+        shop.feedback_batch([(slate.token, number % K) for number, slate in enumerate(slates)])
+
+    with shop_at(place, policy="cascade-lin-ts") as shop:
+        for n in range(3):
+            answer(30)
+            shop.put_items(new_items(1, first=160 + n))
+            answer(5)
+            shop.snapshot()
+        answer(10)
+        kinds = Counter(event["kind"] for event in shop.events())
+        assert kinds == {"created": 1, "feedback": 115, "items-changed": 3}
+        return place, shop.digest()
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A store with three snapshots and events after each."""
-    path = str(tmp_path / "shop.db")
-    with open_service(path) as service:
-        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
-        for n in range(3):
-            answer(service, 30)
-            service.put_items("shop", made_items(1, first=60 + n))
-            answer(service, 5)
-            seam.model(service, "shop").snapshot()
-        answer(service, 10)
-    return path
-
-
-def answer(service, n):
-    slates = [service.recommend("shop") for _ in range(n)]
-    service.feedback_batch("shop", [(slate.token, place % K) for place, slate in enumerate(slates)])
-
-
-def snapshots(place):
-    with open_store(place, read_only=True) as store:
-        return dict(store.snapshots(1))
-
-
-def change(place, seq, content):
-    connection = sqlite3.connect(place)
-    connection.execute("UPDATE snapshot SET content = ? WHERE seq = ?", (content, seq))
-    connection.commit()
-    connection.close()
+def place(written, tmp_path):
+    return str(shutil.copy(written[0], tmp_path / "shop.db"))
 
 
 def rewritten(**facts):
@@ -86,72 +77,26 @@ DAMAGES = {
 }
 
 
-class Folded:
-    """How many pieces of feedback are read from the log when a service starts."""
-
-    def __init__(self, monkeypatch):
-        self.n = 0
-        learn = model_module.Model._learn
-
-        def counted(model, events):
-            self.n += len(events)
-            learn(model, events)
-
-        monkeypatch.setattr(model_module.Model, "_learn", counted)
-
-
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_broken_snapshot_is_passed_over(place, damage, monkeypatch):
-    with open_service(place) as service:
-        wanted = seam.model(service, "shop").digest()
-    kept = snapshots(place)
+def test_broken_snapshot_is_skipped(written, place, damage, caplog):
+    kept = dict(sql(place, "SELECT seq, content FROM snapshot"))
     # The newest, then the one before, then all: the last is recovery from the log alone.
-    folded_before = 0
-    for seq in sorted(kept, reverse=True):
-        change(place, seq, damage(kept[seq]))
-        with monkeypatch.context() as patched:
-            folded = Folded(patched)
-            with open_service(place) as service:
-                assert seam.model(service, "shop").digest() == wanted
-                assert folded.n > folded_before, "it should have begun with an older snapshot"
-                folded_before = folded.n
-                assert audit_served(service.store, service.model("shop")).equal
-    assert folded_before == 3 * 35 + 10
+    newest_first = [*sorted(kept, reverse=True), 0]
+    for seq, older in itertools.pairwise(newest_first):
+        with shop_at(place) as shop:
+            assert shop.describe()["restored_from"] == seq
+        sql(place, "UPDATE snapshot SET content = ? WHERE seq = ?", damage(kept[seq]), seq)
+        with shop_at(place) as shop:
+            assert (shop.describe()["restored_from"], shop.digest()) == (older, written[1])
+            assert shop.audit().equal
+        assert f"shop: snapshot at {seq} is not used" in caplog.text
 
 
-def test_a_broken_snapshot_is_told_of(place, caplog):
-    newest = max(snapshots(place))
-    change(place, newest, b"nothing")
-    with open_service(place):
-        assert f"shop: snapshot at {newest} is not used: the snapshot is damaged" in caplog.text
-
-
-def test_whole_snapshots_are_used(place, monkeypatch):
-    folded = Folded(monkeypatch)
-    with open_service(place):
-        assert folded.n == 10
-
-
-def test_a_snapshot_from_beyond_the_log_is_not_used(place):
+def test_snapshot_beyond_the_log_is_not_used(place):
     """As after a restored copy of the log beside newer snapshots."""
-    connection = sqlite3.connect(place)
-    (head,) = connection.execute("SELECT head FROM model").fetchone()
-    connection.execute("DELETE FROM event WHERE seq > ?", (head - 15,))
-    connection.execute("UPDATE model SET head = ?", (head - 15,))
-    connection.commit()
-    connection.close()
-    with open_service(place) as service:
-        model = service.model("shop")
-        assert model.seq == head - 15
-        assert audit_served(service.store, model).equal
-
-
-def test_there_are_catalog_events_in_the_tail_and_before(place):
-    """The tests above would say little of a log with feedback alone."""
-    with open_store(place, read_only=True) as store:
-        assert _kinds(store) == {Kind.CREATED: 1, Kind.FEEDBACK: 115, Kind.ITEMS_CHANGED: 3}
-
-
-def _kinds(store):
-    kinds = [event.kind for chunk in store.events(1, 0) for event in chunk]
-    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+    ((head,),) = sql(place, "SELECT head FROM model")
+    sql(place, "DELETE FROM event WHERE seq > ?", head - 15)
+    sql(place, "UPDATE model SET head = ?", head - 15)
+    with shop_at(place) as shop:
+        assert shop.seq == head - 15
+        assert shop.audit().equal

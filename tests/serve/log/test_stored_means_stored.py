@@ -6,17 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 import firstclick
 from firstclick import Catalog, Ranker
-from firstclick.serve.service import open_service
+from firstclick.serve import open_service
 from tests.support.made_log import K, made_items
 from tests.support.policies import OTHERS
 
-HERE = Path(__file__).parents[1]
 # A later firstclick: other defaults, which make other labels of the same settings.
 OTHER_DEFAULTS = [
     ("policies/_linear.py", "sigma: float = param(1.0,", "sigma: float = param(0.5,"),
@@ -34,43 +34,47 @@ OTHER_PARAMETERS = [
 PROGRAM = """
 import hashlib, json, sys
 from firstclick import FirstclickError, Ranker
-from firstclick.serve.service import open_service
+from firstclick.serve import open_service
 
-told = {}
+def ranker_shows(path):
+    ranker, shown = Ranker.load(path), []
+    for click in (0, 1, None, 2, 0):
+        shown.append(ranker.recommend())
+        ranker.learn(shown[-1], click=click)
+    return [slate.items for slate in shown]
+
+def model_shows(service, name):
+    model = service.model(name)
+    # Not the digest of all: the log of a model says which build serves it.
+    learned = hashlib.sha256(b"".join(array.tobytes() for array in model.engine.state))
+    return [model.policy, learned.hexdigest(), [model.recommend(number).items for number in range(10)]]
+
+def or_why_not(call, *arguments):
+    try:
+        return call(*arguments)
+    except FirstclickError as error:
+        return str(error)
+
+shown = {}
 for path in sys.argv[1:]:
     if path.endswith(".npz"):
-        try:
-            ranker, shown = Ranker.load(path), []
-            for click in (0, 1, None, 2, 0):
-                shown.append(ranker.recommend())
-                ranker.learn(shown[-1], click=click)
-            told[path] = [slate.items for slate in shown]
-        except FirstclickError as error:
-            told[path] = str(error)
+        shown["ranker"] = or_why_not(ranker_shows, path)
         continue
     with open_service(path) as service:
         for name in [*service.names(), *service.models.broken]:
-            try:
-                model = service.model(name)
-                # Not the digest of all: the log of a model says which build serves it.
-                learned = hashlib.sha256(b"".join(array.tobytes() for array in model.engine.state))
-                told[f"{path} {name}"] = [
-                    model.policy, learned.hexdigest(), [model.recommend(number).items for number in range(10)]
-                ]
-            except FirstclickError as error:
-                told[f"{path} {name}"] = str(error)
-print(json.dumps(told))
+            shown[name] = or_why_not(model_shows, service, name)
+print(json.dumps(shown))
 """
-
+NOW = Path(firstclick.__file__).parents[1]
 
 pytestmark = OTHERS
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """A store and a ranker of this version."""
-    path = str(tmp_path / "new.db")
-    with open_service(path) as service:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """A folder with a store and a ranker of this version, and what they show."""
+    folder = tmp_path_factory.mktemp("stored")
+    with open_service(str(folder / "new.db")) as service:
         for name, policy in (
             ("counts", "cascade-ts"),
             ("window", "cascade-swucb:window=20"),
@@ -79,11 +83,27 @@ def stored(tmp_path):
             service.create(name, policy=policy, k=K, items=made_items(), seed=5)
             for click in (0, None, 2):
                 service.feedback(name, service.recommend(name), click)
-    new = Ranker(Catalog(list("abcdefg")), k=K, policy="cascade-ts", seed=3)
+    ranker = Ranker(Catalog(list("abcdefg")), k=K, policy="cascade-ts", seed=3)
     for click in (0, 1, None, 2):
-        new.learn(new.recommend(), click=click)
-    new.save(tmp_path / "new.npz")
-    return [path, str(tmp_path / "new.npz")]
+        ranker.learn(ranker.recommend(), click=click)
+    ranker.save(folder / "new.npz")
+    return folder, shown_by(NOW, copied(folder, tmp_path_factory.mktemp("copy")))
+
+
+def copied(folder, to):
+    return [str(shutil.copy(folder / name, to)) for name in ("new.db", "new.npz")]
+
+
+@pytest.fixture
+def stored(original, tmp_path):
+    """The store and the ranker."""
+    return copied(original[0], tmp_path)
+
+
+@pytest.fixture
+def before(original):
+    """What they show in this version."""
+    return deepcopy(original[1])
 
 
 def later(folder, edits):
@@ -103,7 +123,7 @@ def run(package, *arguments, code=0):
     """What a program prints with this copy of the package, where kernels are plain Python."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": os.pathsep.join(map(str, [package, HERE, *sys.path])),
+        "PYTHONPATH": os.pathsep.join(map(str, [package, *sys.path])),
     }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *arguments], env=environment, capture_output=True, text=True
@@ -112,64 +132,50 @@ def run(package, *arguments, code=0):
     return done.stdout if code == 0 else done.stderr
 
 
-def told_by(package, stored):
-    told = json.loads(run(package, "-c", PROGRAM, *stored))
-    return told
+def shown_by(package, stored):
+    return json.loads(run(package, "-c", PROGRAM, *stored))
 
 
-def test_another_default_changes_no_slate_of_what_is_stored(tmp_path, stored):
-    before = told_by(later(tmp_path / "now", []), stored)
-    after = told_by(later(tmp_path / "later", OTHER_DEFAULTS), stored)
-    assert before.keys() == after.keys()
-    for name in before:
-        assert before[name][-2:] == after[name][-2:] if "db" in name else before[name] == after[name], name
-    labels = {name: (before[name][0], after[name][0]) for name in before if "db" in name}
-    assert labels[f"{stored[0]} counts"] == ("cascade-ts", "cascade-ts:a=1"), "the default is another indeed"
-    assert labels[f"{stored[0]} linear"] == ("cascade-lin-ts:sigma=0.5", "cascade-lin-ts")
+def test_other_defaults_change_no_slate_of_a_stored_model(tmp_path, stored, before):
+    after = shown_by(later(tmp_path / "later", OTHER_DEFAULTS), stored)
+    assert after.pop("ranker") == before.pop("ranker")
+    labels = {name: (before[name].pop(0), after[name].pop(0)) for name in before}
+    assert after == before
+    assert labels["counts"] == ("cascade-ts", "cascade-ts:a=1"), "the default is another indeed"
+    assert labels["linear"] == ("cascade-lin-ts:sigma=0.5", "cascade-lin-ts")
 
 
-def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(tmp_path, stored):
-    before = told_by(later(tmp_path / "now", []), stored)
-    package = later(tmp_path / "later", OTHER_VERSION)
-    after = told_by(package, stored)
-    stopped = {f"{stored[0]} counts", stored[1]}
-    assert {name for name in before if before[name] != after[name]} == stopped
-    for name in stopped:
-        assert (
-            "learned by version 1 of cascade-ts, and this firstclick has version 2" in after[name]
-            or "saved by version 1 of cascade-ts, and this firstclick has version 2" in after[name]
-        )
-    assert "start a new Ranker" in after[stored[1]]
-    assert "`firstclick relearn counts --name NEW --store STORE`" in after[f"{stored[0]} counts"]
-    # The way out: a new model of the same items and slates, learned by the other version.
-    told = run(package, "-m", "firstclick", "audit", "--store", stored[0])
+def test_another_version_of_a_policy_stops_its_models_only(tmp_path, stored, before):
+    after = shown_by(later(tmp_path / "later", OTHER_PARAMETERS), stored)
+    assert {name for name in before if before[name] != after[name]} == {"counts", "ranker"}
+    for name in ("counts", "ranker"):
+        assert "by version 1 of cascade-ts, and this firstclick has version 2" in after[name]
+    assert "start a new Ranker" in after["ranker"]
+    assert "`firstclick relearn counts --name NEW --store STORE`" in after["counts"]
+
+
+@pytest.mark.long
+def test_model_of_another_version_is_relearned_from_its_log_or_export(tmp_path, stored, before):
+    package, store, other = later(tmp_path / "later", OTHER_VERSION), stored[0], str(tmp_path / "other.db")
+    file = str(tmp_path / "counts.model")
+
+    def command(*words, package=package, code=0):
+        return run(package, "-m", "firstclick", *words, code=code)
+
     # After a minute there is one more event, which counts recommended slates.
-    assert re.search(r"counts: not folded, [45] events: it was learned by version 1", told)
+    report = command("audit", "--store", store)
+    assert re.search(r"counts: not \w+, [45] events: it was learned by version 1", report)
+    relearn = ("relearn", "counts", "--store", store, "--name")
     for taken in ("counts", "window"):
-        command = ("-m", "firstclick", "relearn", "counts", "--name", taken, "--store", stored[0])
-        assert f"{taken!r} is taken by another model" in run(package, *command, code=2)
-    run(package, "-m", "firstclick", "relearn", "counts", "--name", "again", "--store", stored[0])
-    again = told_by(package, stored[:1])
-    assert again.keys() == {f"{stored[0]} {name}" for name in ("counts", "window", "linear", "again")}
-    assert again[f"{stored[0]} again"] == before[f"{stored[0]} counts"], "only the number has changed"
-    slates = run(package, "-m", "firstclick", "log", "counts", "--store", stored[0], "--kind", "feedback")
-    assert len(slates.splitlines()) == 3
-
-
-def test_a_version_with_other_parameters_is_told_as_such(tmp_path, stored):
-    told = told_by(later(tmp_path / "later", OTHER_PARAMETERS), stored)
-    for name in (f"{stored[0]} counts", stored[1]):
-        assert "by version 1 of cascade-ts, and this firstclick has version 2" in told[name]
-    assert isinstance(told[f"{stored[0]} window"], list), "others are served"
-
-
-def test_an_export_of_another_version_is_imported_by_learning_it_again(tmp_path, stored):
-    now, package = later(tmp_path / "now", []), later(tmp_path / "later", OTHER_VERSION)
-    before = told_by(now, stored[:1])
-    file, store = str(tmp_path / "counts.model"), str(tmp_path / "other.db")
-    run(now, "-m", "firstclick", "export", "counts", "--store", stored[0], "--out", file)
-    refused = run(package, "-m", "firstclick", "import", file, "--store", store, code=2)
+        assert f"{taken!r} is taken" in command(*relearn, taken, code=2)
+    command(*relearn, "again")
+    again = shown_by(package, [store])
+    assert again.keys() == {"counts", "window", "linear", "again"}
+    assert again["again"] == before["counts"], "only the number has changed"
+    assert len(command("log", "counts", "--store", store, "--kind", "feedback").splitlines()) == 3
+    command("export", "counts", "--store", store, "--out", file, package=NOW)
+    refused = command("import", file, "--store", other, code=2)
     assert "the file was learned by version 1 of cascade-ts" in refused
     assert "firstclick import --relearn" in refused
-    run(package, "-m", "firstclick", "import", file, "--store", store, "--relearn")
-    assert told_by(package, [store])[f"{store} counts"] == before[f"{stored[0]} counts"]
+    command("import", file, "--store", other, "--relearn")
+    assert shown_by(package, [other])["counts"] == before["counts"]

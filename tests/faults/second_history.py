@@ -1,5 +1,5 @@
-"""Stores that are set back behind a server's back, as by a standby that was promoted without its last commits
-or by a backup that was restored: a second history of a store, and the exchange of one for the other."""
+"""A second history of a store, as after a standby was promoted without its last commits or a backup was
+restored, and the exchange of one history for the other behind a server's back."""
 
 import itertools
 import re
@@ -69,17 +69,3 @@ def _replaced_tables(url, by):
                     f"SELECT setval(pg_get_serial_sequence('{target}.{name}', 'id'), "
                     f"coalesce(max(id), 1)) FROM {target}.{name}".encode()
                 )
-
-
-def asked(url, statement, *values):
-    """The answer to a query, or what it does, behind the store's back; tables are in braces."""
-    if url.startswith("postgresql"):
-        text = re.sub(r"{(\w+)}", r"firstclick_\1", statement).replace("?", "%s")
-        with psycopg.connect(url) as connection:
-            done = connection.execute(text.encode(), values)
-            return done.fetchall() if done.description else []
-    connection = sqlite3.connect(url, timeout=20)
-    found = connection.execute(re.sub(r"{(\w+)}", r"\1", statement), values).fetchall()
-    connection.commit()
-    connection.close()
-    return found
