@@ -9,6 +9,7 @@ import pytest
 from firstclick import Catalog, Ranker
 from firstclick.serve import Item
 from tests.online.rankers import refused
+from tests.support.policies import MANY_SLATES, OTHERS
 from tests.support.shop import open_shop  # noqa: F401
 
 ITEMS = ["a", "b", "c", "d", "e", "f", "g"]
@@ -75,6 +76,7 @@ def probabilities(asked, picked=(), probability=1.0):
     return slates
 
 
+@MANY_SLATES
 @pytest.mark.parametrize("asked", REQUESTS, ids=str)
 def test_propensities_are_exact_and_slates_come_as_often_as_they_say(asked):
     """Every slate within 5 standard deviations: with at most 60 slates, a false alarm in 30,000 runs."""
@@ -111,6 +113,7 @@ def test_without_exploration_slates_are_those_of_the_policy():
         usual.learn(other, click=0)
 
 
+@MANY_SLATES
 def test_the_share_of_explored_slates_is_the_one_asked_for():
     """4,000 slates: a wrong share of 0.25 instead of 0.2 is found; a right one fails once in 10^6."""
     ranker = new_ranker(0.2)
@@ -165,6 +168,7 @@ def greedy(asked, scores):
     return with_pins(asked, picked)
 
 
+@OTHERS
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-lin-ts"])
 def test_without_exploring_the_highest_estimates_are_shown(open_shop, policy):  # noqa: F811
     draw = np.random.default_rng(4)
@@ -185,6 +189,7 @@ def test_without_exploring_the_highest_estimates_are_shown(open_shop, policy):  
     assert len(bests) > 5
 
 
+@OTHERS
 @pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
 def test_without_estimates_or_for_a_user_no_slate_is_the_best(open_shop, policy):  # noqa: F811
     shop = open_shop(policy=policy)
