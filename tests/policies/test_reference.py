@@ -281,6 +281,7 @@ def play_with_parent(policy, parent, x, k=3, most=1, told=None, user=no_context)
 def test_linear_policies_equal_their_slow_versions_at_all_sizes(seed, sigma, n_items, d):
     # Up to 600 items, so that scans run over several tiles and the last one is not full.
     x = stream(seed, "features").standard_normal((n_items, d)) * stream(seed, "scale").uniform(0, 3)
+    rows = stream(seed, "rows").integers(0, n_items, 9)
     for policy in ("cascade-lin-ts:", "cascade-lin-ucb:c=1.5,", "ranked-lin-ts:"):
         driver = Driver(f"{policy}sigma={sigma!r}", x, k=3)
         slow = SLOW[driver.policy.name](x, 3, **settings_of(policy), sigma=sigma)
@@ -291,3 +292,5 @@ def test_linear_policies_equal_their_slow_versions_at_all_sizes(seed, sigma, n_i
             clicks = np.arange(3) == position
             driver.learn(slate, np.flatnonzero(clicks))
             slow.learn(step, slate, clicks, min(position + 1, 3))
+        estimates = np.array(slow.estimates(step))[:, rows]
+        np.testing.assert_allclose(driver.estimate(rows), estimates, rtol=1e-6, atol=1e-7)
