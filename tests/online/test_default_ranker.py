@@ -215,25 +215,6 @@ def test_feedback_counts_the_same_in_any_order():
 # What is counted
 
 
-@pytest.mark.parametrize(
-    ("report", "looks", "clicks"),
-    [
-        ({"clicks": [0, 2], "examined": 3}, [1, 1, 1], [1, 0, 1]),
-        ({"clicks": [2, 0]}, [1, 0, 0], [1, 0, 0]),  # A cascade ends with its first click.
-        ({"click": 1}, [1, 1, 0], [0, 1, 0]),
-        ({"click": None}, [1, 1, 1], [0, 0, 0]),
-        ({"click": None, "examined": 1}, [1, 0, 0], [0, 0, 0]),
-        ({"click": None, "examined": 0}, [0, 0, 0], [0, 0, 0]),
-    ],
-)
-def test_what_was_examined_and_clicked_is_counted_and_nothing_else(report, looks, clicks):
-    ranker = new_ranker(None)
-    ranker.learn(ranker.recommend(pinned=dict(enumerate(ITEMS[:3]))), **report)
-    rest = [0] * (N_ITEMS - 3)
-    assert counts(ranker) == (looks + rest, clicks + rest, [sum(looks), sum(clicks)])
-    assert ranker.state.time[0] == 1
-
-
 def test_features_of_a_request_teach_theta_and_count_for_no_row():
     ranker = new_ranker()
     first = ranker.estimates(ITEMS)[0]

@@ -387,24 +387,6 @@ def test_a_loaded_ranker_goes_on_bit_for_bit_with_waiting_slates(policy, tmp_pat
     assert (pages[0], waiting[0]) == (pages[1], waiting[1])
 
 
-def test_a_ranker_goes_on_in_another_process(tmp_path):
-    ranker = teach(new_ranker(), 50)
-    waiting = ranker.recommend()
-    ranker.save(tmp_path / "r.npz")
-    code = (
-        "import sys, json; from firstclick import Ranker; r = Ranker.load(sys.argv[1]); "
-        "r.learn(sys.argv[2], click=1); s = [r.recommend() for _ in range(5)]; r.save(sys.argv[1]); "
-        "print(json.dumps([t.items for t in s]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "r.npz"), waiting.id],
-        env=os.environ, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    ranker.learn(waiting, click=1)
-    assert json.loads(done.stdout) == [list(ranker.recommend().items) for _ in range(5)]
-    assert state_of(Ranker.load(tmp_path / "r.npz")) == state_of(ranker)
-
-
 def test_the_largest_seed_and_no_features_are_kept(tmp_path):
     ranker = new_ranker("cascade-ts:a=0.3", features=None, seed=2**256 - 1)
     ranker.save(tmp_path / "r.npz")
