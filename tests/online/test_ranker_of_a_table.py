@@ -41,13 +41,6 @@ def test_a_file_and_frames_of_it_become_one_catalog(path):
         assert (same.items, same.unavailable) == (catalog.items, catalog.unavailable)
 
 
-def test_what_is_decided_can_be_overruled(path):
-    catalog = Catalog.read(path, ignore=["brand"], category=["price"])
-    assert catalog.encoder.inputs == ("price", "added", "online")
-    assert "price=other" in catalog.encoder.names
-    assert "did you mean 'brand'" in str(refused(Catalog.read, path, ignore=["brnd"]))
-
-
 @pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ts"])
 def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
     ranker = Ranker(Catalog.read(path), k=3, policy=policy, seed=1)
@@ -60,6 +53,7 @@ def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
     ranker.add_items(["y", "z"], [{"brand": "Zeta", "price": 3}, ["Acme", 4, None, True]])
     assert ranker.catalog.values["a2"] == ["Acme", "1,25", "31.12.2023", "no"]
     assert set(ranker.recommend(k=3, candidates=["a1", "b1", "z"])) == {"b1", "z"}
+    ranker.learn(ranker.recommend(k=2, candidates=["a2", "c2"], features=[{"price": 5}, {}]), click=0)
     ranker.save(tmp_path / "ranker.npz")
     again = Ranker.load(tmp_path / "ranker.npz")
     assert again.catalog.encoder == ranker.catalog.encoder
@@ -74,12 +68,6 @@ def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
     assert again.catalog.values["c1"][0] == "Acme"
     encoded, _ = again.catalog.encoder.encode([again.catalog.values["c1"]])
     np.testing.assert_array_equal(again.catalog.features[4], encoded[0])
-
-
-def test_a_request_brings_values_by_name(path):
-    ranker = Ranker(Catalog.read(path), k=2, policy="cascade-lin-ts", seed=1)
-    slate = ranker.recommend(candidates=["a1", "c2"], features=[{"price": 5}, {}])
-    ranker.learn(slate, click=0)
 
 
 @pytest.mark.parametrize(
