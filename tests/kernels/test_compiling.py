@@ -225,7 +225,7 @@ def plug_in(tmp_path):
     return tmp_path
 
 
-def test_an_edit_of_a_module_that_a_plug_in_imports_is_seen_with_a_warm_cache(plug_in):
+def test_an_edit_of_a_module_of_a_plug_in_is_seen_with_a_warm_cache(plug_in):
     assert printed(ASK_PLUG_IN, plug_in) == ["1", "0"]
     assert printed(ASK_PLUG_IN, plug_in) == ["1", "1"]
     (plug_in / "helper.py").write_text("BONUS = 2")

@@ -99,7 +99,7 @@ def test_the_kernel_equals_the_definition(pages, max_loss):
     [(20, 10, 0.33), (100, 15, 0.36), (500, 25, 0.45), (10_000, 50, 0.58), (10**7, 50_000, 0.98),
      (20, 20, 0.7), (10**7, 9 * 10**6, 0.999)],
 )  # fmt: skip
-def test_bounds_are_those_of_the_definition_and_tight_from_20_pages_to_10_million(n, total, at_least):
+def test_bounds_are_tight_from_20_pages_to_10_million(n, total, at_least):
     """`at_least`: the bound as a part of what came true."""
     bound = raised(float(n), float(total), log(1 / DELTA), 0.0)
     assert bound == pytest.approx(n * lower_mean(n, total), rel=1e-9)

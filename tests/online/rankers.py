@@ -30,7 +30,7 @@ def state_of(ranker):
     return [array.tobytes() for array in ranker.state]
 
 
-def refused(call, *arguments, error=InvalidInput, **more):
+def refusal(call, *arguments, error=InvalidInput, **more):
     """The error of a call that is refused."""
     with pytest.raises(error) as caught:
         call(*arguments, **more)
@@ -48,7 +48,7 @@ def rewritten(path, change):
 
 
 def mixed_steps(ranker, first, last):
-    """Whatever can happen, decided by the step alone; the slates."""
+    """Recommend, learn, add and withdraw, decided by the step only; the slates."""
     slates = []
     for step in range(first, last):
         draw = np.random.default_rng([77, step])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker
-from tests.online.rankers import refused, rewritten
+from tests.online.rankers import refusal, rewritten
 
 ITEMS = ["a", "b", "c", "d", "e", "f", "g"]
 GROUPS = ["x", "x", "x", "y", "y", "x", "y"]
@@ -83,7 +83,7 @@ def test_each_position_has_a_reason():
 
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
 def test_a_policy_that_arranges_its_own_slates_takes_no_list(policy):
-    assert refused(Ranker, Catalog(ITEMS), k=3, policy=policy, baseline=LIST).argument == "baseline"
+    assert refusal(Ranker, Catalog(ITEMS), k=3, policy=policy, baseline=LIST).argument == "baseline"
 
 
 # How often
@@ -153,7 +153,7 @@ def test_a_loaded_ranker_with_a_list_goes_on_bit_for_bit(tmp_path):
     assert first == second
     for floor in (np.zeros(3), np.full(10, np.nan), np.full(10, -1.0)):
         path = rewritten(tmp_path / "ranker.npz", lambda _, arrays, floor=floor: arrays.update(floor=floor))
-        assert "damaged" in str(refused(Ranker.load, path))
+        assert "damaged" in str(refusal(Ranker.load, path))
 
 
 def test_a_merged_ranker_has_the_list_of_the_first_and_a_new_floor():

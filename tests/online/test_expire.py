@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
-from tests.online.rankers import refused
+from tests.online.rankers import refusal
 
 ITEMS = [f"i{n}" for n in range(12)]
 FEATURES = np.random.default_rng(4).normal(size=(12, 3))
@@ -48,7 +48,7 @@ def test_slates_that_waited_too_long_are_learned_as_no_click(clock, tmp_path):
         assert int(one.state.examined.sum()) == 1 + 2 * 3
         assert int(one.state.hits.sum()) == 1
     for older_than in (-1, "soon"):
-        assert refused(ranker.expire, older_than=older_than).argument == "older_than"
+        assert refusal(ranker.expire, older_than=older_than).argument == "older_than"
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
@@ -65,10 +65,10 @@ def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     for name in ("examined", "hits", "time"):
         assert getattr(late.state, name).tolist() == getattr(prompt.state, name).tolist(), name
     first = slates[0][0]
-    refused(late.learn, slates[2][0], click=1, error=DuplicateFeedback)
-    refused(late.learn, first, click=None, error=DuplicateFeedback)
-    refused(late.learn, type(first)(first.id, first.items[::-1]), click=0, error=UnknownSlate)
-    assert refused(late.learn, first, click=7, error=InvalidInput).argument == "click"
+    refusal(late.learn, slates[2][0], click=1, error=DuplicateFeedback)
+    refusal(late.learn, first, click=None, error=DuplicateFeedback)
+    refusal(late.learn, type(first)(first.id, first.items[::-1]), click=0, error=UnknownSlate)
+    assert refusal(late.learn, first, click=7, error=InvalidInput).argument == "click"
     late.learn(first.id, click=0)
 
 
@@ -80,7 +80,7 @@ def test_a_late_click_is_refused_where_nothing_can_be_taken_back(clock, policy, 
     ranker = new_ranker(policy, FEATURES)
     slate = ranker.recommend(**request_)
     assert ranker.expire(older_than=0) == 1
-    refused(ranker.learn, slate, click=0, error=DuplicateFeedback)
+    refusal(ranker.learn, slate, click=0, error=DuplicateFeedback)
 
 
 def test_expired_slates_are_merged_and_bounded(clock):
@@ -95,7 +95,7 @@ def test_expired_slates_are_merged_and_bounded(clock):
     assert int(both.state.hits.sum()) == 2
     more = one.recommend()
     one.expire(older_than=0)
-    refused(one.learn, first[0], click=0, error=DuplicateFeedback)
+    refusal(one.learn, first[0], click=0, error=DuplicateFeedback)
     one.learn(more, click=0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.serve import Item
-from tests.online.rankers import refused
+from tests.online.rankers import refusal
 from tests.support.policies import MANY_SLATES, OTHERS
 from tests.support.shop import open_shop  # noqa: F401
 
@@ -143,7 +143,7 @@ def test_rankers_of_two_seeds_explore_differently():
 
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
 def test_policies_that_learn_only_from_their_own_shuffles_do_not_explore(policy):
-    assert refused(new_ranker, 0.1, policy=policy).argument == "explore"
+    assert refusal(new_ranker, 0.1, policy=policy).argument == "explore"
     assert new_ranker(0.0, policy=policy).explore == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 from firstclick import Catalog, Ranker
 from firstclick.click_models import Sessions, fit_sessions
 from firstclick.click_models.click_fit import ClickFit
-from tests.online.rankers import refused
+from tests.online.rankers import refusal
 
 ITEMS = ("tea", "cocoa", "milk", "juice", "water")
 
@@ -63,7 +63,7 @@ def test_the_default_policy_keeps_them_beside_live_clicks_as_they_are():
 @pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ducb"])
 def test_a_policy_that_wants_more_than_counts_takes_none(policy):
     ranker = new_ranker(policy, features=np.eye(5)[:, :3] if "lin" in policy else None)
-    assert "counts are not enough" in str(refused(ranker.warm_start, FIT))
+    assert "counts are not enough" in str(refusal(ranker.warm_start, FIT))
     assert int(ranker.state.time[0]) == 0
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from firstclick.kernels.floor import MOST, room
 from firstclick.online.floor import Floor
-from tests.online.rankers import refused
+from tests.online.rankers import refusal
 
 
 def spent_beyond(floor):
@@ -130,4 +130,4 @@ def test_a_max_loss_of_1_is_no_floor():
 
 
 def test_confidence_is_between_0_and_1():
-    assert refused(Floor, 0.05, confidence=1).argument == "confidence"
+    assert refusal(Floor, 0.05, confidence=1).argument == "confidence"

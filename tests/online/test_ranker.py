@@ -26,7 +26,7 @@ from tests.online.rankers import (
     K,
     mixed_steps,
     new_ranker,
-    refused,
+    refusal,
     rewritten,
     state_of,
     teach,
@@ -85,7 +85,7 @@ def test_k_may_be_all_items_that_can_be_shown():
     assert len(new_ranker("random", k=np.int64(N_ITEMS)).recommend()) == N_ITEMS
     catalog = Catalog(ITEMS)
     catalog.withdraw([9, 30])
-    assert refused(Ranker, catalog, k=10, policy="random").argument == "k"
+    assert refusal(Ranker, catalog, k=10, policy="random").argument == "k"
 
 
 # What became of a slate
@@ -118,7 +118,7 @@ def test_duplicate_forgotten_and_unknown_slates_are_three_errors():
         *[UnknownSlate] * 7,
     ]  # fmt: skip
     assert fates(ranker, waiting) == [DuplicateFeedback] * 4
-    assert "max_pending" in str(refused(ranker.learn, forgotten, click=0))
+    assert "max_pending" in str(refusal(ranker.learn, forgotten, click=0))
 
 
 @pytest.mark.parametrize("way", ["save", "copy", "deepcopy", "pickle", "merge", "merge and save", "twice"])
@@ -169,7 +169,7 @@ def test_the_record_of_slates_takes_little_room(monkeypatch):
     (record,) = ranker._records.values()
     assert len(record.forgotten) <= 100
     assert fates(ranker, slates[-390:]) == [*[ForgottenSlate] * 389, None]
-    assert "too old" in str(refused(ranker.learn, slates[0], click=0, error=ForgottenSlate))
+    assert "too old" in str(refusal(ranker.learn, slates[0], click=0, error=ForgottenSlate))
     # A number far away, as of a ranker that has counted to it, takes no room either.
     record.forget(2**61)
     assert len(record.forgotten) <= 100
@@ -183,10 +183,10 @@ def test_slates_of_other_rankers_are_refused():
     wider = Ranker(catalog, k=K + 1, policy="cascade-ucb1", seed=0)
     waiting = ours.recommend()
     for other in (theirs, wider):
-        assert "not of this ranker" in str(refused(ours.learn, other.recommend(), click=0))
-    assert "by a copy of this ranker" in str(refused(ours.learn, twin.recommend(), click=0))
+        assert "not of this ranker" in str(refusal(ours.learn, other.recommend(), click=0))
+    assert "by a copy of this ranker" in str(refusal(ours.learn, twin.recommend(), click=0))
     forged = Slate(id=waiting.id, items=twin.recommend(exclude=waiting.items).items)
-    assert "not of this ranker" in str(refused(ours.learn, forged, click=0))
+    assert "not of this ranker" in str(refusal(ours.learn, forged, click=0))
     ours.learn(waiting, click=0)
 
 
@@ -205,11 +205,11 @@ def test_no_id_is_given_twice_and_a_stale_one_has_its_own_error(tmp_path):
 
     def check_stale(ranker, slates):
         for stale in slates:
-            assert "was shown after the file was saved" in str(refused(ranker.learn, stale.id, click=1))
-        refused(ranker.learn, learned.id, click=1, error=DuplicateFeedback)
+            assert "was shown after the file was saved" in str(refusal(ranker.learn, stale.id, click=1))
+        refusal(ranker.learn, learned.id, click=1, error=DuplicateFeedback)
 
     check_stale(loaded, [*lost, twice.recommend()])
-    assert "not of this ranker" in str(refused(loaded.learn, "0123456789abcdef-1-1", click=1))
+    assert "not of this ranker" in str(refusal(loaded.learn, "0123456789abcdef-1-1", click=1))
     assert state_of(loaded) == before
     loaded.learn(kept.id, click=1)
     loaded.learn(fresh[1].id, click=1)
@@ -257,9 +257,9 @@ def test_estimates_are_those_of_the_items_in_their_order():
     assert ranker.estimates(ranker.catalog.subset(["p3", 9]))[0].tolist() == means[1:].tolist()
     assert [len(part) for part in ranker.estimates([])] == [0, 0]
     for wrong in (40, "30", "p4"):
-        assert refused(ranker.estimates, [wrong], error=UnknownName).argument == "items"
+        assert refusal(ranker.estimates, [wrong], error=UnknownName).argument == "items"
     users = new_ranker("context-lin-ts:context=2")
-    assert refused(users.estimates, ITEMS, context=[1]).argument == "context"
+    assert refusal(users.estimates, ITEMS, context=[1]).argument == "context"
     assert not users.estimates(ITEMS, context=[1, 2])[0].any()
 
 
@@ -298,10 +298,10 @@ def test_c_of_the_theorem_refuses_longer_features_later():
     policy = "cascade-lin-ucb:c=theory,horizon=100"
     ranker = Ranker(Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1, policy=policy)
     ranker.add_items(["as long"], [[0.0, 5.0]])
-    assert "norm of at most 1" in str(refused(ranker.add_items, ["longer"], [[0.0, 6.0]]))
+    assert "norm of at most 1" in str(refusal(ranker.add_items, ["longer"], [[0.0, 6.0]]))
     assert len(ranker.catalog) == 3
     Ranker(ranker.catalog, k=1, policy="cascade-lin-ucb").add_items(["longer"], [[0.0, 6.0]])
-    assert "norm of at most 1" in str(refused(ranker.recommend))
+    assert "norm of at most 1" in str(refusal(ranker.recommend))
 
 
 @every_policy
@@ -353,7 +353,7 @@ def test_a_state_that_does_not_grow_is_caught_before_a_kernel_overruns_it():
     never_grows = type("NeverGrows", (kind,), {"grow": lambda self, state, n_items: state})
     ranker = Ranker(Catalog([1, 5, 9]), k=2, policy=never_grows())
     for _ in range(2):
-        assert "no room for 4 items" in str(refused(ranker.add_items, [12]))
+        assert "no room for 4 items" in str(refusal(ranker.add_items, [12]))
     # The item was not added: the ranker is as good as before.
     assert len(ranker.recommend().items) == 2
 
@@ -401,10 +401,10 @@ def test_the_largest_seed_and_no_features_are_kept(tmp_path):
 def test_a_ranker_that_cannot_be_saved_stays_as_it_was(saved, tmp_path):
     newer = teach(Ranker.load(saved), 5)
     before = state_of(newer)
-    assert "cannot be written" in str(refused(newer.save, tmp_path / "no" / "r.npz"))
+    assert "cannot be written" in str(refusal(newer.save, tmp_path / "no" / "r.npz"))
     for path in (None, 3, b"r.npz", "", ["r.npz"]):
-        assert "path must be" in str(refused(newer.save, path))
-        assert "path must be" in str(refused(Ranker.load, path))
+        assert "path must be" in str(refusal(newer.save, path))
+        assert "path must be" in str(refusal(Ranker.load, path))
     assert state_of(newer) == before != state_of(Ranker.load(saved))
 
 
@@ -428,7 +428,7 @@ def test_a_file_with_a_part_missing_is_refused(saved):
     for part in parts:
         saved.write_bytes(content)
         rewritten(saved, lambda page, arrays, part=part: (page if part in page else arrays).pop(part))
-        assert str(refused(Ranker.load, saved)) == f"{saved}: {DAMAGED}", part
+        assert str(refusal(Ranker.load, saved)) == f"{saved}: {DAMAGED}", part
 
 
 def put(**values):
@@ -480,7 +480,7 @@ def put_arrays(change):
 )
 def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     rewritten(saved, change)
-    assert str(refused(Ranker.load, saved)) == f"{saved}: {DAMAGED}"
+    assert str(refusal(Ranker.load, saved)) == f"{saved}: {DAMAGED}"
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
 )
 def test_a_file_that_no_ranker_can_follow_is_refused_with_the_reason(saved, change, reason):
     rewritten(saved, change)
-    sentence = str(refused(Ranker.load, saved, error=(InvalidInput, UnknownName)))
+    sentence = str(refusal(Ranker.load, saved, error=(InvalidInput, UnknownName)))
     assert sentence.startswith(f"{saved}: ")
     assert reason in sentence
 
@@ -528,7 +528,7 @@ def test_a_merged_ranker_knows_what_both_logs_teach(policy):
     for slate in list(merged.pending)[::2]:
         merged.learn(slate, click=1)
         both.learn(slate, click=1)
-    refused(merged.learn, slate, click=1, error=DuplicateFeedback)
+    refusal(merged.learn, slate, click=1, error=DuplicateFeedback)
     for name, array in merged.state._asdict().items():
         expected = getattr(both.state, name)
         if array.dtype == np.int64:
@@ -582,7 +582,7 @@ def ranker_of(policy="cascade-lin-ts", items=ITEMS, features=FEATURES, k=K):
     ],
 )
 def test_rankers_that_differ_are_not_merged(other, reason):
-    assert reason in str(refused(new_ranker().merge, other))
+    assert reason in str(refusal(new_ranker().merge, other))
 
 
 @OTHERS
@@ -591,7 +591,7 @@ def test_rankers_that_scale_features_differently_are_not_merged():
     at_once = Ranker(Catalog(["a", "b"], rows), k=1, policy=policy, seed=1)
     later = Ranker(Catalog(["a"], rows[:1]), k=1, policy=policy, seed=2)
     later.add_items(["b"], rows[1:])  # Longer only by rounding, and so admitted.
-    assert "started with different features" in str(refused(at_once.merge, later))
+    assert "started with different features" in str(refusal(at_once.merge, later))
 
 
 def test_what_one_ranker_learned_is_merged_once(tmp_path):
@@ -599,17 +599,17 @@ def test_what_one_ranker_learned_is_merged_once(tmp_path):
     a, b, c = (teach(new_ranker(seed=seed), 5) for seed in (1, 2, 3))
     a.save(tmp_path / "a.npz")
     for other in (a, new_ranker(seed=1), Ranker.load(tmp_path / "a.npz")):
-        assert "copies of one ranker" in str(refused(a.merge, other))
+        assert "copies of one ranker" in str(refusal(a.merge, other))
     both = a.merge(b)
     both.save(tmp_path / "both.npz")
     for merged in (both, Ranker.load(tmp_path / "both.npz")):
         for again in (a, b, a.merge(c)):
             for one, other in ((merged, again), (again, merged)):
-                assert "both rankers know what one ranker has learned" in str(refused(one.merge, other))
+                assert "both rankers know what one ranker has learned" in str(refusal(one.merge, other))
         assert merged.merge(c).state.time[0] == 15
         for seed in (1, 2):
-            assert refused(merged.merge, c, seed=seed).argument == "seed"
-            assert refused(a.merge, b, seed=seed).argument == "seed"
+            assert refusal(merged.merge, c, seed=seed).argument == "seed"
+            assert refusal(a.merge, b, seed=seed).argument == "seed"
 
 
 @pytest.mark.parametrize("policy", sorted(policy_classes()))
@@ -617,10 +617,10 @@ def test_the_way_out_of_a_refused_merge_is_one_that_the_policy_takes(policy):
     one, two = (new_ranker(policy, features=FEATURES / 9, seed=seed) for seed in (1, 2))
     if one.policy.mergeable:
         return
-    sentence = str(refused(one.merge, two))
+    sentence = str(refusal(one.merge, two))
     log = [{"items": ITEMS[:K], "click": 0}]
     if "give one ranker both logs in turn, by warm_start" in sentence:
         assert one.warm_start(log) == 1
     else:
         assert "let one ranker show all slates" in sentence
-        assert refused(one.warm_start, log).argument == "log"
+        assert refusal(one.warm_start, log).argument == "log"

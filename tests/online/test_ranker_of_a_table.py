@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from firstclick import Catalog, FirstclickError, Ranker
-from tests.online.rankers import refused, rewritten
+from tests.online.rankers import refusal, rewritten
 
 CSV = """sku;title;brand;price;added;online;available
 a1;Red shoe;Acme;9,50;01.03.2024;yes;yes
@@ -88,13 +88,13 @@ def test_a_change_that_is_refused_changes_nothing(path, change, argument):
     ranker = Ranker(Catalog.read(path), k=2, seed=1)
     catalog = ranker.catalog
     before = catalog.table.copy(), dict(catalog.values), set(catalog.unavailable), catalog.groups
-    assert refused(change, ranker, error=FirstclickError).argument == argument
+    assert refusal(change, ranker, error=FirstclickError).argument == argument
     np.testing.assert_array_equal(catalog.table, before[0])
     assert (catalog.values, catalog.unavailable, catalog.groups) == before[1:]
 
 
 def test_a_policy_with_topics_wants_a_catalog_that_was_not_scaled(path):
-    assert "unscaled=True" in str(refused(Ranker, Catalog.read(path), k=2, policy="cascade-lsb"))
+    assert "unscaled=True" in str(refusal(Ranker, Catalog.read(path), k=2, policy="cascade-lsb"))
     topics = {"id": list("abcd"), "news": [0.1, 0.9, 0.5, 0.3], "sport": [0.9, 0.1, 0.5, 0.2]}
     catalog = Catalog.from_frame(topics, unscaled=True)
     assert catalog.features.tolist() == [[0.1, 0.9], [0.9, 0.1], [0.5, 0.5], [0.3, 0.2]]
@@ -113,4 +113,4 @@ def test_a_ranker_file_with_an_encoder_that_does_not_fit_is_refused(path, tmp_pa
         lambda page, _: page.update(unavailable=["never"]),
     ):
         Ranker(Catalog.read(path), k=2, seed=1).save(place)
-        assert "ranker.npz" in str(refused(Ranker.load, rewritten(place, wrong)))
+        assert "ranker.npz" in str(refusal(Ranker.load, rewritten(place, wrong)))

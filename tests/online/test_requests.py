@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker, UnknownName
-from tests.online.rankers import refused, state_of
+from tests.online.rankers import refusal, state_of
 from tests.support.policies import OTHERS, policies
 
 N_ITEMS, N_FEATURES, K = 12, 3, 4
@@ -94,10 +94,10 @@ def test_a_subset_is_of_one_catalog(tmp_path):
     ranker.save(tmp_path / "r.npz")
     for other in (new_ranker(), Ranker.load(tmp_path / "r.npz"), ranker.merge(new_ranker(seed=2))):
         for argument in ("candidates", "exclude"):
-            error = refused(other.recommend, **{argument: subset})
+            error = refusal(other.recommend, **{argument: subset})
             assert f"{argument} is a subset of another catalog" in str(error)
         assert set(other.recommend(candidates=subset.items).items) <= set(subset)
-    refused(ranker.catalog.subset, ["x"], error=UnknownName)
+    refusal(ranker.catalog.subset, ["x"], error=UnknownName)
     # Two rankers may share a catalog, and a copy of both goes together.
     twin = Ranker(ranker.catalog, k=K, seed=9)
     assert set(twin.recommend(candidates=subset).items) <= set(subset)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker, make_policy
-from tests.online.rankers import refused, state_of
+from tests.online.rankers import refusal, state_of
 from tests.support.policies import OTHERS
 
 N_ITEMS, N_FEATURES, K = 9, 3, 3
@@ -188,7 +188,7 @@ def test_features_of_a_request_are_used_as_far_as_the_slate_is():
     check_two_observations(ranker, *ranker._engine.scale.apply(table[:2]))
     before = state_of(ranker)
     for features in ([[1, 2, 3]], [[1, 2]] * 3):
-        assert "features must have" in str(refused(ranker.warm_start, [line | {"features": features}]))
+        assert "features must have" in str(refusal(ranker.warm_start, [line | {"features": features}]))
     assert state_of(ranker) == before
     assert new_ranker("cascade-ts").warm_start([line]) == 1
 
@@ -202,8 +202,8 @@ def test_contexts_of_a_log_are_used_by_policies_that_want_them():
     assert new_ranker().warm_start([line]) == 1
     before = state_of(ranker)
     for context in ([1.0], [1, None]):
-        assert "context" in str(refused(ranker.warm_start, [line, line | {"context": context}]))
-    assert "log line 1: " in str(refused(ranker.warm_start, [{"items": ITEMS[:2], "click": 1}]))
+        assert "context" in str(refusal(ranker.warm_start, [line, line | {"context": context}]))
+    assert "log line 1: " in str(refusal(ranker.warm_start, [{"items": ITEMS[:2], "click": 1}]))
     assert state_of(ranker) == before
 
 
@@ -243,26 +243,26 @@ def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
     assert used(slate, slate, back | {"seq": 3, "to": 1}) == 2
     assert used(slate | {"seq": "a"}, back | {"to": 1}, slate | {"seq": True}) == 2
     for wrong in ({}, {"to": 3}, {"to": "1"}, {"to": None}):
-        error = refused(used, one, two, back | {"seq": 3} | wrong, four)
+        error = refusal(used, one, two, back | {"seq": 3} | wrong, four)
         assert str(error).startswith("log line 3: a rollback must go to an event before its own, 3, got")
     # What is wrong with a line is said, though it was taken back later.
-    assert "log line 2" in str(refused(used, one, two | {"click": 9}, back | {"seq": 3, "to": 1}))
+    assert "log line 2" in str(refusal(used, one, two | {"click": 9}, back | {"seq": 3, "to": 1}))
 
 
 @OTHERS
 def test_a_policy_that_cannot_merge_takes_only_a_whole_first_log():
     ranker, line = new_ranker("cascade-ducb"), {"items": ITEMS[:3], "click": 1}
     unread = iter([line])
-    assert refused(ranker.warm_start, unread, weight=0.5).argument == "weight"
+    assert refusal(ranker.warm_start, unread, weight=0.5).argument == "weight"
     assert next(unread) == line
     assert ranker.warm_start([line, line]) == 2
     before = state_of(ranker)
-    assert "cannot be merged" in str(refused(ranker.warm_start, [line]))
+    assert "cannot be merged" in str(refusal(ranker.warm_start, [line]))
     assert state_of(ranker) == before
     # A policy whose observations do not simply add up does not inherit how to weigh them.
     for policy in ("vac2-ucb", "discounted-lin-ts", "segment-lin-ts", "cascade-swucb"):
         made = make_policy(policy)
         state = made.initial_state(N_ITEMS, N_FEATURES, K)
         draw = np.random.default_rng(1)
-        assert refused(made.tempered, state, 0.5, draw).argument == "weight"
+        assert refusal(made.tempered, state, 0.5, draw).argument == "weight"
         assert made.tempered(state, 1.0, draw) is state

@@ -244,7 +244,7 @@ def test_one_absurd_request_does_not_spoil_what_is_known():
     assert spoiled.state.refit[DONE] == plain.state.refit[DONE]
 
 
-def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_them_over():
+def test_refits_with_many_features_begin_when_there_are_enough_looks():
     few, many = (
         Driver("cascade-mixed", np.random.default_rng(1).normal(size=(40, d)), k=K) for d in (4, 150)
     )
@@ -269,7 +269,7 @@ def with_features(driver, rows, features):
     return changed
 
 
-def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from_them():
+def test_items_whose_features_change_keep_their_clicks():
     features = table("unlike units")
     chances, draw = attractions(features), np.random.default_rng(12)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)

@@ -1,4 +1,4 @@
-"""Files, with checksums in order, whose states no log comes to: refused, or harmless. Kernels do not look."""
+"""Files, with checksums in order, whose states no log comes to: refusal, or harmless. Kernels do not look."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from firstclick.kernels.mixed import BETAS, FITS, STAGE
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.serve.model.model import Model
-from tests.online.rankers import refused, rewritten
+from tests.online.rankers import refusal, rewritten
 from tests.support.made_log import Log
 from tests.support.policies import OTHERS
 
@@ -58,7 +58,7 @@ def saved(policy, folder, *, clicks=0, **request):
 def test_an_array_out_of_its_range_is_refused(tmp_path, policy, array, value, sentence):
     path = saved(policy, tmp_path)
     rewritten(path, lambda page, arrays: arrays[f"state.{array}"].flat.__setitem__(0, value))
-    assert str(refused(Ranker.load, path)).startswith(f"{path}: {policy}: {sentence}")
+    assert str(refusal(Ranker.load, path)).startswith(f"{path}: {policy}: {sentence}")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_numbers_that_are_not_those_of_the_parameters_are_refused(tmp_path, poli
         for name, value in numbers.items():
             page["numbers"][names.index(name)] = value
 
-    assert "damaged" in str(refused(Ranker.load, rewritten(path, change)))
+    assert "damaged" in str(refusal(Ranker.load, rewritten(path, change)))
 
 
 def dropped_item_is_tried(page, arrays):
@@ -107,7 +107,7 @@ def put_segment(page, arrays):
 def test_what_a_file_holds_is_checked_as_at_the_door(tmp_path, policy, request_, change, reason):
     path = saved(policy, tmp_path, **request_)
     assert len(Ranker.load(path).pending) == bool(request_)
-    assert reason in str(refused(Ranker.load, rewritten(path, change)))
+    assert reason in str(refusal(Ranker.load, rewritten(path, change)))
 
 
 def test_numbers_of_a_plug_in_may_follow_from_the_features_of_the_start(tmp_path):
