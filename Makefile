@@ -30,7 +30,7 @@ demo: .venv/.run ## install, then run the demonstration
 
 # Tests of policies that make test does not compile.
 IN_PLAIN_PYTHON := tests/policies tests/doors tests/serve/log tests/online/test_ranker.py tests/online/test_requests.py \
-	tests/online/test_warm_start.py tests/evaluation/propensities tests/serve/test_fork.py
+	tests/online/test_explore.py tests/online/test_warm_start.py tests/evaluation/propensities tests/serve/test_fork.py
 
 test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff check .

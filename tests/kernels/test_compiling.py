@@ -21,7 +21,7 @@ from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.policies.random import Random
 
 
-def test_each_policy_has_a_folder_of_its_own_that_changes_with_the_sources(tmp_path, monkeypatch):
+def test_each_policy_has_its_own_folder_that_changes_with_the_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
     folders = {compiling._cache_folder(look_at_row, policy) for policy in (CascadeUCB1, Random)}
     assert {folder.name.split("-")[0] for folder in folders} == {
@@ -34,6 +34,10 @@ def test_each_policy_has_a_folder_of_its_own_that_changes_with_the_sources(tmp_p
     source_files._read.cache_clear()
     assert compiling._cache_folder(look_at_row, Random) != before
     source_files._read.cache_clear()
+    # A class that no process can import is not cached.
+    local = type("Local", (Random,), {})
+    assert (compiling.findable(local), compiling.findable(Random)) == (False, True)
+    assert compiling._cache_folder(look_at_row, local) is None
 
 
 def test_a_cache_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
@@ -56,16 +60,7 @@ def test_a_cache_that_can_only_be_read_is_read(tmp_path, monkeypatch):
     assert compiling._cache_folder(look_at_row, Random) == folder
     monkeypatch.setattr(FunctionCache, "save_overload", refuse)
     kernel = compiling.compiled.__wrapped__(look_at_row, Random)
-    kernel._cache.save_overload((), None)  # says nothing
-
-
-def test_a_class_that_nobody_can_import_is_not_cached():
-    class Typed(Random):
-        pass
-
-    assert not compiling.findable(Typed)
-    assert compiling._cache_folder(look_at_row, Typed) is None
-    assert compiling.findable(Random)
+    kernel._cache.save_overload((), None)  # raises nothing
 
 
 def printed(code, folder):
@@ -79,12 +74,6 @@ def printed(code, folder):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
-
-
-def edit(file, old, new):
-    text = file.read_text()
-    assert text.count(old) == 1, f"{old!r} is not in {file} once"
-    file.write_text(text.replace(old, new))
 
 
 MAKER = """
@@ -198,28 +187,21 @@ def test_an_edit_of_firstclick_is_seen_with_a_warm_cache(tmp_path):
     )
     assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
 
-    edit(
-        package / "serve/log/events.py",
-        'FEEDBACK_HEAD = struct.Struct("<hq")',
-        'FEEDBACK_HEAD = struct.Struct("<hqq")',
-    )
-    edit(
-        package / "serve/log/events.py",
-        "NO_CLICK if click is None else click, issued_ms) + rows",
-        "click, issued_ms, 0) + rows",
-    )
-    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
+    def edit(file, old, new):
+        text = (package / file).read_text()
+        assert text.count(old) == 1, f"{old!r} is not in {file} once"
+        (package / file).write_text(text.replace(old, new))
 
-    edit(
-        package / "policies/_counts.py",
-        "count(state, slate, examined, clicks)",
-        "count(state, slate, 1, clicks)",
-    )
+    events = "serve/log/events.py"
+    edit(events, 'FEEDBACK_HEAD = struct.Struct("<hq")', 'FEEDBACK_HEAD = struct.Struct("<hqq")')
+    edit(events, "NO_CLICK if click is None else click, issued_ms) + rows", "click, issued_ms, 0) + rows")
+    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
+    edit("policies/_counts.py", "count(state, slate, examined, clicks)", "count(state, slate, 1, clicks)")
     assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "0"]
 
 
 PLUG_IN = """
-{imports}
+from helper import BONUS
 from firstclick.kernels.compiling import compiled
 from firstclick.policies.random import Random
 
@@ -227,21 +209,58 @@ class Plugged(Random):
     name = "plugged"
 
 def ask():
-    return {constant}
+    return BONUS
 
 def answer():
     return compiled(ask, Plugged)()
 """
+ASK_PLUG_IN = "from plug import *; print(answer(), len(compiled(ask, Plugged).stats.cache_hits))"
 
 
-def test_an_edit_of_a_module_that_a_plug_in_imports_is_seen_with_a_warm_cache(tmp_path):
-    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="from helper import BONUS", constant="BONUS"))
+@pytest.fixture
+def plug_in(tmp_path):
+    """The folder of a plug-in and of the module that it imports."""
+    (tmp_path / "plug.py").write_text(PLUG_IN)
     (tmp_path / "helper.py").write_text("BONUS = 1")
-    code = "from plug import *; print(answer(), len(compiled(ask, Plugged).stats.cache_hits))"
-    assert printed(code, tmp_path) == ["1", "0"]
-    assert printed(code, tmp_path) == ["1", "1"]
-    (tmp_path / "helper.py").write_text("BONUS = 2")
-    assert printed(code, tmp_path) == ["2", "0"]
+    return tmp_path
+
+
+def test_an_edit_of_a_module_of_a_plug_in_is_seen_with_a_warm_cache(plug_in):
+    assert printed(ASK_PLUG_IN, plug_in) == ["1", "0"]
+    assert printed(ASK_PLUG_IN, plug_in) == ["1", "1"]
+    (plug_in / "helper.py").write_text("BONUS = 2")
+    assert printed(ASK_PLUG_IN, plug_in) == ["2", "0"]
+
+
+EDIT_IN_PLACE = "file.write_text('BONUS = 2')"
+# As rsync and installers do: another file, with the time that it has elsewhere.
+PUT_IN_PLACE = """
+other = file.with_name("other.txt")
+other.write_text("BONUS = 2")
+os.utime(other, (1e9, 1e9))
+os.replace(other, file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "imported_first"),
+    [
+        pytest.param(EDIT_IN_PLACE, "plug", marks=pytest.mark.long),
+        (EDIT_IN_PLACE, "helper"),
+        pytest.param(PUT_IN_PLACE, "plug", marks=pytest.mark.long),
+    ],
+)
+def test_code_from_a_file_that_was_edited_after_its_import_is_not_kept(plug_in, edit, imported_first):
+    """It would be kept under the hash of the new text. firstclick may be imported only after the edit."""
+    code = f"""
+import os, pathlib, {imported_first}, helper
+file = pathlib.Path(helper.__file__)
+{edit}
+import plug
+print(plug.answer())
+"""
+    assert printed(code, plug_in) == ["1"]
+    assert printed("import plug; print(plug.answer())", plug_in) == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -294,41 +313,6 @@ def test_the_quick_way_to_read_imports_misses_none():
         source = file.read_bytes()
         slow = source_files._names(ast.parse(source), ["firstclick"])
         assert source_files.imported_names(source, ["firstclick"]) >= slow, file
-
-
-EDIT_IN_PLACE = "file.write_text('BONUS = 2')"
-# As rsync and installers do: another file, with the time that it has elsewhere.
-PUT_IN_PLACE = """
-other = file.with_name("other.txt")
-other.write_text("BONUS = 2")
-os.utime(other, (1e9, 1e9))
-os.replace(other, file)
-"""
-
-
-@pytest.mark.parametrize(
-    ("edit", "imported_first"),
-    [
-        pytest.param(EDIT_IN_PLACE, "plug", marks=pytest.mark.long),
-        (EDIT_IN_PLACE, "helper"),
-        pytest.param(PUT_IN_PLACE, "plug", marks=pytest.mark.long),
-    ],
-)
-def test_code_compiled_from_a_file_that_was_edited_after_its_import_is_not_kept(
-    tmp_path, edit, imported_first
-):
-    """It would be kept under the hash of the new text. firstclick may be imported only after the edit."""
-    (tmp_path / "helper.py").write_text("BONUS = 1")
-    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="from helper import BONUS", constant="BONUS"))
-    code = f"""
-import os, pathlib, {imported_first}, helper
-file = pathlib.Path(helper.__file__)
-{edit}
-import plug
-print(plug.answer())
-"""
-    assert printed(code, tmp_path) == ["1"]
-    assert printed("import plug; print(plug.answer())", tmp_path) == ["2"]
 
 
 def test_what_two_compile_at_the_same_instant_is_kept_under_two_names(tmp_path, monkeypatch):

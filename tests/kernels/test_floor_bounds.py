@@ -1,9 +1,5 @@
 """The floor's kernel against direct formulas, and its bounds against the truth."""
 
-import json
-import os
-import subprocess
-import sys
 from math import comb, exp, log
 
 import numpy as np
@@ -86,9 +82,16 @@ def test_the_kernel_equals_the_definition(pages, max_loss):
         assert floor[LEAST] == pytest.approx(max(slow.least), rel=1e-9, abs=1e-12)
         assert floor[MOST] == pytest.approx(slow.most[-1], rel=1e-9)
         assert allowed_share(floor, max_loss, 0.0, 1.0) == pytest.approx(slow.share(max_loss), abs=1e-9)
-    assert floor[PAGES] == len(pages)
-    assert floor[SHARES] == pytest.approx(sum(share for share, _, _ in pages))
-    assert floor[SHARED] == sum(share > 0 for share, _, _ in pages)
+    shares, by_policy, clicks = np.array(slow.pages).reshape(-1, 3).T
+    assert [floor[name] for name in (PAGES, SHARED)] == [len(pages), sum(shares > 0)]
+    assert floor[SHARES] == pytest.approx(sum(shares))
+    assert floor[POLICY_CLICKS] == sum(by_policy * clicks)
+    assert floor[BASE_PAGES] == sum(1 - by_policy)
+    assert floor[BASE_CLICKS] == sum((1 - by_policy) * clicks)
+    if floor[BASE_PAGES]:
+        low = lower_mean(int(floor[BASE_PAGES]), int(floor[BASE_CLICKS]))
+        assert rate_bounds(floor) == pytest.approx((low, slow.most[-1]))
+    assert blank_floor(0.9)[EVIDENCE] == pytest.approx(log(20))
 
 
 @pytest.mark.parametrize(
@@ -96,19 +99,18 @@ def test_the_kernel_equals_the_definition(pages, max_loss):
     [(20, 10, 0.33), (100, 15, 0.36), (500, 25, 0.45), (10_000, 50, 0.58), (10**7, 50_000, 0.98),
      (20, 20, 0.7), (10**7, 9 * 10**6, 0.999)],
 )  # fmt: skip
-def test_bounds_are_those_of_the_definition_and_tight_from_20_pages_to_10_million(n, total, at_least):
+def test_bounds_are_tight_from_20_pages_to_10_million(n, total, at_least):
     """`at_least`: the bound as a part of what came true."""
     bound = raised(float(n), float(total), log(1 / DELTA), 0.0)
     assert bound == pytest.approx(n * lower_mean(n, total), rel=1e-9)
     assert bound / total > at_least
 
 
-def test_newton_never_passes_the_bound():
-    for n in (1, 3, 40, 1000):
-        for total in range(1, n + 1, max(n // 50, 1)):
-            assert raised(float(n), float(total), log(1 / DELTA), 0.0) <= n * lower_mean(n, total) * (
-                1 + 1e-9
-            )
+@pytest.mark.parametrize("n", [1, 3, 40, 1000])
+def test_bounds_of_all_counts_are_those_of_the_definition(n):
+    for total in range(1, n + 1, max(n // 50, 1)):
+        bound = raised(float(n), float(total), log(1 / DELTA), 0.0)
+        assert bound == pytest.approx(n * lower_mean(n, total), rel=1e-9, abs=1e-9)
 
 
 def test_the_mixture_is_a_martingale():
@@ -123,7 +125,7 @@ def test_the_mixture_is_a_martingale():
     assert expected == pytest.approx(1)
 
 
-RUNS, STEPS = 300, 1500
+RUNS, STEPS = 300, 1000
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.15, 0.8])
@@ -156,26 +158,6 @@ def test_both_bounds_hold_at_all_times_as_often_as_stated(rate):
     assert floor[SHARES] > 0.1 * STEPS + 1
 
 
-def test_a_bound_that_is_looked_at_only_once_would_fail():
-    """The test above can fail: a bound for one moment, looked at all the time, does."""
-    rng, failed = np.random.default_rng(4), 0
-    for _ in range(100):
-        clicks = np.cumsum(rng.random(1500) < 0.2)
-        n = np.arange(1, 1501)
-        failed += bool(np.any(clicks / n - 1.96 * np.sqrt(0.16 / n) > 0.2))
-    assert failed > 15
-
-
-def test_a_share_rises_with_clicks():
-    rng, floor = np.random.default_rng(5), blank_floor(0.95)
-    for _ in range(3000):
-        share = allowed_share(floor, 0.03, 0.0, 1.0)
-        assert 0.0 <= share <= 1.0
-        by_policy = bool(rng.random() < share)
-        observe_page(floor, share, by_policy, bool(rng.random() < (0.3 if by_policy else 0.2)))
-    assert share == 1.0
-
-
 def test_pages_that_nobody_saw_at_first_do_not_switch_the_floor_off():
     """Probes, bots, a tracker that does not work yet: 50 pages of the list without a click. Kept for ever,
     the bound of then would let a policy half as good as the list take over."""
@@ -188,62 +170,3 @@ def test_pages_that_nobody_saw_at_first_do_not_switch_the_floor_off():
         observe_page(floor, share, by_policy, bool(rng.random() < (0.15 if by_policy else 0.3)))
         kept += share * 0.5 + (1 - share)
     assert kept / 5000 > 0.94
-
-
-def test_a_policy_that_gets_no_click_keeps_its_max_loss_and_no_more():
-    rng, floor = np.random.default_rng(6), blank_floor(0.95)
-    for _ in range(2000):
-        share = allowed_share(floor, 0.05, 0.0, 1.0)
-        assert share == pytest.approx(0.05)
-        by_policy = bool(rng.random() < share)
-        observe_page(floor, share, by_policy, not by_policy)
-
-
-def test_pages_that_could_not_show_the_policy_give_room_and_teach_the_baselines_rate():
-    floor = blank_floor(0.95)
-    for page in range(100):
-        observe_page(floor, 0.0, False, page % 4 == 0)
-    assert allowed_share(floor, 0.005, 0.0, 1.0) == pytest.approx(0.505)
-    assert (floor[BASE_PAGES], floor[BASE_CLICKS], floor[SHARED]) == (100, 25, 0)
-    low, high = rate_bounds(floor)
-    assert low == pytest.approx(lower_mean(100, 25))
-    # The least of all moments.
-    assert high == pytest.approx(1 - max(lower_mean(n, n - (n + 3) // 4) for n in range(1, 101)))
-
-
-def test_no_confidence_is_left_out():
-    assert blank_floor(0.9)[EVIDENCE] == pytest.approx(log(20))
-
-
-SCRIPT = """
-import json, sys
-import numpy as np
-from firstclick.kernels.floor import *
-rng, floor, shares = np.random.default_rng(7), blank_floor(0.95), []
-for _ in range(2000):
-    share = allowed_share(floor, 0.05, 0.3, 2.0)
-    by_policy = bool(rng.random() < share)
-    observe_page(floor, share, by_policy, bool(rng.random() < (0.35 if by_policy else 0.3)))
-    shares.append(float(share))
-print(json.dumps([shares, floor.tolist(), list(map(float, rate_bounds(floor)))]))
-"""
-
-
-def test_the_floor_is_the_same_with_and_without_compiling():
-    given = []
-    for disable in "01":
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disable}, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        given.append(np.concatenate(json.loads(done.stdout)))
-    assert max(given[0][:2000]) > 0.5
-    np.testing.assert_allclose(given[0], given[1], rtol=1e-11)
-
-
-def test_clicks_of_the_policy_are_counted_apart():
-    floor = blank_floor(0.95)
-    observe_page(floor, 0.5, True, True)
-    observe_page(floor, 0.5, False, True)
-    observe_page(floor, 0.5, True, False)
-    assert (floor[POLICY_CLICKS], floor[BASE_CLICKS], floor[BASE_PAGES], floor[SHARED]) == (1, 1, 1, 3)

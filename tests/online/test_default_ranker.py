@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker
-from firstclick.errors import InvalidInput
-from firstclick.kernels.mixed import BETAS, CLICKS, DONE, DRIFT2, LOGGED, LOOKS, STAGE
-from firstclick.registry import DEFAULT_POLICY
-from firstclick.streams import stream
-from tests.online.test_ranker import ITEMS, mixed_steps, same_state
+from firstclick.kernels.mixed import BETAS, CLICKS, COST, DONE, DRIFT2, LOGGED, LOOKS, STAGE
+from tests.online.rankers import ITEMS, N_FEATURES, N_ITEMS, K, mixed_steps, state_of
 
-N_ITEMS, N_FEATURES, K = 11, 4, 3
 # Far from norm 1, and in different units.
-FEATURES = stream(8, "test features").random((N_ITEMS, N_FEATURES)) * [300.0, 1.0, 0.02, 5.0]
+FEATURES = np.random.default_rng(8).random((N_ITEMS, N_FEATURES)) * [300.0, 1.0, 0.02, 5.0]
 
 with_features_or_without = pytest.mark.parametrize("features", [FEATURES, None], ids=["features", "none"])
 
@@ -23,19 +19,24 @@ def new_ranker(features=FEATURES, *, seed=5, k=K):
 
 def taught(ranker, steps, seed=1):
     """Teach the ranker by users who click on every third row more often; the log of it."""
-    draw, log = stream(seed, "users"), []
+    draw, log = np.random.default_rng(seed), []
     for step in range(steps):
         slate = ranker.recommend()
-        chances = [0.6 if ranker.catalog.rows([item])[0] % 3 == 0 else 0.1 for item in slate.items]
+        chances = [0.6 if ranker.catalog.row_of(item) % 3 == 0 else 0.1 for item in slate.items]
         clicks = np.flatnonzero(draw.random(len(chances)) < chances).tolist()
-        told = (
-            {"clicks": clicks, "examined": len(chances)}
-            if step % 4 == 0
-            else {"click": min(clicks, default=None)}
-        )
-        log.append({"items": list(slate.items), **told})
-        ranker.learn(slate, **told)
+        report = {"click": min(clicks, default=None)}
+        if step % 4 == 0:
+            report = {"clicks": clicks, "examined": len(chances)}
+        log.append({"items": list(slate.items), **report})
+        ranker.learn(slate, **report)
     return log
+
+
+def learn(ranker, log):
+    """Let the ranker show and learn these slates live."""
+    for line in log:
+        slate = ranker.recommend(pinned=dict(enumerate(line["items"])))
+        ranker.learn(slate, **{name: value for name, value in line.items() if name != "items"})
 
 
 def counts(ranker):
@@ -48,22 +49,15 @@ def assert_close(first, second):
     assert counts(first) == counts(second)
     for name, array in first.state._asdict().items():
         other = getattr(second.state, name)
+        if name == "refit":  # What a refit will cost is estimated when it begins.
+            array, other = np.delete(array, COST), np.delete(other, COST)
         np.testing.assert_allclose(
             array, other, rtol=1e-9, atol=1e-9 * np.abs(other).max(initial=1.0), err_msg=name
         )
 
 
-def test_it_is_the_policy_of_who_names_none():
-    for features in (FEATURES, None):
-        ranker = new_ranker(features)
-        assert (ranker.policy.name, ranker._engine.scale) == (DEFAULT_POLICY, None)
-
-
-# In the middle of a refit
-
-
 @with_features_or_without
-def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features, tmp_path):
+def test_a_file_written_during_a_refit_goes_on_bit_for_bit(features, tmp_path):
     whole, saved = new_ranker(features), new_ranker(features)
     steps = 0
     # A refit that was begun, and has most of its work before it.
@@ -76,7 +70,7 @@ def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features, t
     done = loaded.state.refit[DONE]
     later = [mixed_steps(one, steps, steps + 200) for one in (loaded, whole)]
     assert later[0] == later[1]
-    assert same_state(loaded, whole)
+    assert state_of(loaded) == state_of(whole)
     assert loaded.state.refit[DONE] >= done + 2
 
 
@@ -84,7 +78,7 @@ def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features, t
 
 
 @with_features_or_without
-def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features):
+def test_a_log_is_counted_beside_live_clicks_and_fitted_at_once(features):
     teacher, pupil = new_ranker(features), new_ranker(features, seed=2)
     log = taught(teacher, 60)
     assert pupil.warm_start(log, weight=0.3) == 60
@@ -104,9 +98,7 @@ def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features):
         pupil.warm_start(log[:1], weight=0.1)
     assert pupil.state.log[LOGGED] == pytest.approx(0.3 * (teacher.state.totals[LOOKS] + K))
     live = new_ranker(features, seed=3)
-    for line in taught(pupil, 60):
-        slate = live.recommend(pinned=dict(enumerate(line["items"])))
-        live.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+    learn(live, taught(pupil, 60))
     assert pupil.state.live_examined.tolist() == live.state.examined.tolist()
     assert pupil.state.totals.tolist() == live.state.totals.tolist()
     assert np.isfinite(pupil.estimates(ITEMS)).all()
@@ -128,8 +120,8 @@ def test_features_that_requests_brought_are_weighed_too():
 
 
 @with_features_or_without
-def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is_not(features):
-    """Both logs tell of four items; only one tells what users do now."""
+def test_a_log_is_believed_as_far_as_live_clicks_agree_with_it(features):
+    """Both logs are about four items; only one is what users do now."""
     true, false = (
         [{"items": [ITEMS[row]], "click": 0 if number < (wins, 400 - wins)[wrong] else None}
          for row, wins in ((0, 320), (1, 40), (3, 280), (4, 80)) for number in range(400)]
@@ -140,7 +132,7 @@ def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is
         ranker.warm_start(log)
         best = ITEMS[np.argmax(ranker.estimates(ITEMS)[0])]
         assert best == ITEMS[0 if ranker is believed else 1]
-        draw = stream(3, "users")
+        draw = np.random.default_rng(3)
         for _ in range(150):
             slate = ranker.recommend()
             rates = [{ITEMS[0]: 0.8, ITEMS[3]: 0.7, ITEMS[4]: 0.2}.get(item, 0.1) for item in slate.items]
@@ -159,35 +151,33 @@ def test_a_ranker_with_a_log_is_saved_grown_changed_and_merged(features, tmp_pat
     other_log = taught(other, 50)
     merged = one.merge(other)
     both = new_ranker(features, seed=8)
-    for line in other_log:
-        slate = both.recommend(pinned=dict(enumerate(line["items"])))
-        both.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+    learn(both, other_log)
     both.warm_start(log)
     assert_close(merged, both)
     taught(merged, 30)
     merged.save(tmp_path / "r.npz")
     loaded = Ranker.load(tmp_path / "r.npz")
-    assert same_state(loaded, merged)
+    assert state_of(loaded) == state_of(merged)
     for ranker in (loaded, merged):
         ranker.add_items(["new"], None if features is None else features[:1])
         if features is not None:
             ranker.change_items(ITEMS[:2], features[2:4])
         taught(ranker, 60, seed=4)
-    assert same_state(loaded, merged)
+    assert state_of(loaded) == state_of(merged)
     assert len(loaded.state.live_examined) == N_ITEMS + 1
 
 
-def test_a_late_click_corrects_a_slate_after_a_head_start():
+def test_a_late_click_corrects_a_slate_after_a_warm_start():
     log = taught(new_ranker(seed=7), 40)
     corrected, right = new_ranker(), new_ranker()
     for ranker in (corrected, right):
         ranker.warm_start(log)
-    rows = np.array([2, 5, 7])
-    none, click = np.zeros(3, np.uint8), np.array([0, 1, 0], np.uint8)
-    corrected._engine.learn_rows(rows, none)
-    corrected._engine.unlearn_rows(rows)
-    for ranker in (corrected, right):
-        ranker._engine.learn_rows(rows, click)
+    slates = [
+        ranker.recommend(pinned={0: ITEMS[2], 1: ITEMS[5], 2: ITEMS[7]}) for ranker in (corrected, right)
+    ]
+    assert corrected.expire(older_than=0) == 1
+    for ranker, slate in zip((corrected, right), slates, strict=True):
+        ranker.learn(slate, click=1)
         ranker._engine.refit()
     assert corrected.state.live_examined.tolist() == right.state.live_examined.tolist()
     assert_close(corrected, right)
@@ -197,14 +187,11 @@ def test_a_late_click_corrects_a_slate_after_a_head_start():
 def test_two_halves_merged_are_one_log_after_a_refit(features):
     first, second, whole = (new_ranker(features, seed=seed) for seed in (1, 2, 3))
     for ranker in (first, second):
-        for line in taught(ranker, 70, seed=ranker.seed):
-            slate = whole.recommend(pinned=dict(enumerate(line["items"])))
-            whole.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+        learn(whole, taught(ranker, 70, seed=ranker.seed))
     whole._engine.refit()
     assert first.state.refit[STAGE] > 0 or second.state.refit[STAGE] > 0, "nothing was under way"
     merged = first.merge(second)
     assert merged.state.refit[STAGE] == 0
-    assert counts(merged) == counts(whole)
     assert_close(merged, whole)
     np.testing.assert_allclose(merged.estimates(ITEMS), whole.estimates(ITEMS), rtol=1e-9)
     # What was merged goes on, and refits again when its looks have come.
@@ -213,14 +200,13 @@ def test_two_halves_merged_are_one_log_after_a_refit(features):
     assert merged.state.refit[DONE] > done
 
 
-def test_feedback_that_comes_late_and_in_another_order_counts_the_same():
+def test_feedback_counts_the_same_in_any_order():
     slates = [(ITEMS[step % 8 : step % 8 + K], (None, 0, 2)[step % 3]) for step in range(60)]
     rankers = [new_ranker(seed=seed) for seed in (1, 2)]
     for ranker, order in zip(rankers, (range(60), reversed(range(60))), strict=True):
         waiting = [ranker.recommend(candidates=items, pinned=dict(enumerate(items))) for items, _ in slates]
         for at in order:
             ranker.learn(waiting[at], click=slates[at][1])
-    assert counts(rankers[0]) == counts(rankers[1])
     for ranker in rankers:
         ranker._engine.refit()
     assert_close(*rankers)
@@ -229,35 +215,12 @@ def test_feedback_that_comes_late_and_in_another_order_counts_the_same():
 # What is counted
 
 
-def test_what_was_examined_and_clicked_is_counted_and_nothing_else():
-    ranker = new_ranker(None)
-    top = {"candidates": ITEMS[:3], "pinned": dict(enumerate(ITEMS[:3]))}
-    for told, looks, clicks in (
-        ({"clicks": [0, 2], "examined": 3}, [1, 1, 1], [1, 0, 1]),
-        ({"clicks": [2, 0]}, [1, 0, 0], [1, 0, 0]),  # A cascade ends with its first click.
-        ({"click": 1}, [1, 1, 0], [0, 1, 0]),
-        ({"click": None}, [1, 1, 1], [0, 0, 0]),
-        ({"click": None, "examined": 1}, [1, 0, 0], [0, 0, 0]),
-        ({"click": None, "examined": 0}, [0, 0, 0], [0, 0, 0]),
-    ):
-        before = ranker.state.examined[:3].copy(), ranker.state.hits[:3].copy(), ranker.state.totals.copy()
-        ranker.learn(ranker.recommend(**top), **told)
-        assert (ranker.state.examined[:3] - before[0]).tolist() == looks
-        assert (ranker.state.hits[:3] - before[1]).tolist() == clicks
-        assert (ranker.state.totals - before[2]).tolist() == [sum(looks), sum(clicks)]
-    assert not ranker.state.examined[3:].any()
-    assert ranker.state.time[0] == 6
-
-
-def test_features_of_a_request_teach_theta_and_are_no_look_at_a_row():
+def test_features_of_a_request_teach_theta_and_count_for_no_row():
     ranker = new_ranker()
     first = ranker.estimates(ITEMS)[0]
     for step in range(80):
-        given = {
-            "candidates": ITEMS[:5],
-            "features": FEATURES[:5] * stream(step, "own").uniform(0.5, 2, (5, 1)),
-        }
-        ranker.learn(ranker.recommend(**given), click=step % 3)
+        own = FEATURES[:5] * np.random.default_rng(step).uniform(0.5, 2, (5, 1))
+        ranker.learn(ranker.recommend(candidates=ITEMS[:5], features=own), click=step % 3)
     assert not ranker.state.examined.any()
     assert not ranker.state.hits.any()
     assert ranker.state.totals.tolist() == [sum(1 + step % 3 for step in range(80)), 80.0]
@@ -265,16 +228,14 @@ def test_features_of_a_request_teach_theta_and_are_no_look_at_a_row():
     assert np.abs(ranker.estimates(ITEMS)[0] - first).min() > 0.01
 
 
-def test_an_empty_slate_teaches_nothing_but_the_time():
-    for features in (FEATURES, None):
-        ranker = new_ranker(features)
-        taught(ranker, 30)
-        before = [array.copy() for array in ranker.state]
-        empty = ranker.recommend(exclude=ITEMS)
-        assert len(empty) == 0
-        ranker.learn(empty, click=None)
-        for name, old, new in zip(ranker.state._fields, before, ranker.state, strict=True):
-            assert np.array_equal(old + (name == "time"), new), name
+@with_features_or_without
+def test_an_empty_slate_teaches_nothing_but_the_time(features):
+    ranker = new_ranker(features)
+    taught(ranker, 30)
+    before = [array.copy() for array in ranker.state]
+    ranker.learn(ranker.recommend(exclude=ITEMS), click=None)
+    for name, old, new in zip(ranker.state._fields, before, ranker.state, strict=True):
+        assert np.array_equal(old + (name == "time"), new), name
 
 
 # Catalogs of odd size
@@ -291,7 +252,7 @@ def test_all_items_in_every_slate(features):
 
 
 @pytest.mark.parametrize("features", [[[7.0, 0.0]], None])
-def test_one_item_alone(features):
+def test_a_single_item(features):
     ranker = Ranker(Catalog(["only"], features), k=1, seed=1)
     for step in range(200):
         slate = ranker.recommend()
@@ -303,27 +264,25 @@ def test_one_item_alone(features):
     assert 0 < deviation < 0.1
 
 
-def test_items_of_equal_features_are_told_apart_by_their_own_clicks():
-    ranker = Ranker(Catalog(range(6), np.ones((6, 2))), k=2, seed=1)
-    for _ in range(300):
+def clicked_item_wins(ranker, clicked, steps):
+    """Users click on one item only, and its estimate is the highest."""
+    for _ in range(steps):
         slate = ranker.recommend()
-        ranker.learn(slate, click=slate.items.index(4) if 4 in slate.items else None)
-    means, _ = ranker.estimates(range(6))
-    assert means.argmax() == 4
-    with pytest.raises(InvalidInput, match="twice"):
-        Catalog([1, 2, 1])
+        ranker.learn(slate, click=slate.items.index(clicked) if clicked in slate.items else None)
+    items = list(ranker.catalog.items)
+    return items[ranker.estimates(items)[0].argmax()] == clicked
 
 
-def test_cold_items_are_shown_and_learned():
+def test_items_of_equal_features_differ_by_their_own_clicks():
+    assert clicked_item_wins(Ranker(Catalog(range(6), np.ones((6, 2))), k=2, seed=1), 4, 300)
+
+
+def test_items_without_features_are_shown_and_learned():
     ranker = new_ranker()
     taught(ranker, 40)
     ranker.add_items(["cold", "warm"], [None, FEATURES[0]])
     cold = len(ITEMS)
     np.testing.assert_allclose(ranker.catalog.features[cold], np.mean([*FEATURES, FEATURES[0]], axis=0))
-    for _ in range(120):
-        slate = ranker.recommend()
-        ranker.learn(slate, click=slate.items.index("cold") if "cold" in slate.items else None)
+    assert clicked_item_wins(ranker, "cold", 120)
     assert ranker.state.examined[cold] > 20
     assert ranker.state.totals[CLICKS] > ranker.state.hits[cold] > 20
-    means, _ = ranker.estimates([*ITEMS, "cold", "warm"])
-    assert means.argmax() == cold

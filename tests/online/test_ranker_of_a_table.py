@@ -5,8 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import firstclick
-from firstclick import Catalog, Ranker
+from firstclick import Catalog, FirstclickError, Ranker
+from tests.online.rankers import refusal, rewritten
 
 CSV = """sku;title;brand;price;added;online;available
 a1;Red shoe;Acme;9,50;01.03.2024;yes;yes
@@ -31,7 +31,6 @@ def shown(ranker, n=60):
 
 def test_a_file_and_frames_of_it_become_one_catalog(path):
     catalog = Catalog.read(path)
-    assert catalog.encoder is not None
     assert catalog.encoder.inputs == ("brand", "price", "added", "online")
     assert catalog.values["b2"] == ["Bolt", "-", "06.07.2024", "no"]
     assert catalog.unavailable == {"b1"}
@@ -40,15 +39,6 @@ def test_a_file_and_frames_of_it_become_one_catalog(path):
         same = Catalog.from_frame(frame)
         np.testing.assert_array_equal(same.features, catalog.features)
         assert (same.items, same.unavailable) == (catalog.items, catalog.unavailable)
-
-
-def test_what_is_decided_can_be_overruled(path):
-    catalog = Catalog.read(path, ignore=["brand"], category=["price"])
-    assert catalog.encoder is not None
-    assert catalog.encoder.inputs == ("price", "added", "online")
-    assert "price=other" in catalog.encoder.names
-    with pytest.raises(firstclick.InvalidInput, match=r"'brnd'.*did you mean 'brand'"):
-        Catalog.read(path, ignore=["brnd"])
 
 
 @pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ts"])
@@ -63,6 +53,7 @@ def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
     ranker.add_items(["y", "z"], [{"brand": "Zeta", "price": 3}, ["Acme", 4, None, True]])
     assert ranker.catalog.values["a2"] == ["Acme", "1,25", "31.12.2023", "no"]
     assert set(ranker.recommend(k=3, candidates=["a1", "b1", "z"])) == {"b1", "z"}
+    ranker.learn(ranker.recommend(k=2, candidates=["a2", "c2"], features=[{"price": 5}, {}]), click=0)
     ranker.save(tmp_path / "ranker.npz")
     again = Ranker.load(tmp_path / "ranker.npz")
     assert again.catalog.encoder == ranker.catalog.encoder
@@ -79,72 +70,47 @@ def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
     np.testing.assert_array_equal(again.catalog.features[4], encoded[0])
 
 
-def test_a_request_brings_values_by_name(path):
-    ranker = Ranker(Catalog.read(path), k=2, policy="cascade-lin-ts", seed=1)
-    slate = ranker.recommend(candidates=["a1", "c2"], features=[{"price": 5}, {}])
-    ranker.learn(slate, click=0)
-    with pytest.raises(firstclick.InvalidInput, match=r"names no column .* 'prise' .* did you mean 'price'"):
-        ranker.recommend(candidates=["a1"], features=[{"prise": 5}])
-    with pytest.raises(firstclick.InvalidInput, match="a list of 4 values"):
-        ranker.recommend(candidates=["a1"], features=[[1, 2]])
-
-
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "argument"),
     [
-        (lambda ranker: ranker.change_items(["never"], [{"price": 1}]), "got 'never'"),
-        (lambda ranker: ranker.change_items(["a1"], [{"price": 1}, {}]), "one row for each of the 1 items"),
-        (lambda ranker: ranker.change_items(["a1"], {"price": 1}), "a list with a row for each item"),
-        (
-            lambda ranker: ranker.change_items(["a1", "a1"], [{}, {}]),
-            "items must be distinct, got 'a1' twice",
-        ),
-        (lambda ranker: ranker.change_items(["a1"], groups=["x", "y"]), "a name for each of the 1 items"),
-        (
-            lambda ranker: ranker.change_items(["a1"], [{"price": 1}], groups=["x", "y"]),
-            "a name for each of the 1 items",
-        ),
-        (lambda ranker: ranker.set_available(["a1"], "no"), "available must be True or False, got 'no'"),
-        (lambda ranker: ranker.set_available("a1", False), "must be a list of ids"),
-        (lambda ranker: ranker.set_available(["a1", "never"], False), "got 'never'"),
+        (lambda ranker: ranker.change_items(["never"], [{"price": 1}]), "items"),
+        (lambda ranker: ranker.change_items(["a1"], [{"price": 1}, {}]), "features"),
+        (lambda ranker: ranker.change_items(["a1"], {"price": 1}), "features"),
+        (lambda ranker: ranker.change_items(["a1", "a1"], [{}, {}]), "items"),
+        (lambda ranker: ranker.change_items(["a1"], groups=["x", "y"]), "groups"),
+        (lambda ranker: ranker.change_items(["a1"], [{"price": 1}], groups=["x", "y"]), "groups"),
+        (lambda ranker: ranker.set_available(["a1", "never"], False), "items"),
+        (lambda ranker: ranker.recommend(candidates=["a1"], features=[{"prise": 5}]), "features"),
+        (lambda ranker: ranker.recommend(candidates=["a1"], features=[[1, 2]]), "features"),
     ],
 )
-def test_a_change_that_is_refused_changes_nothing(path, change, sentence):
+def test_a_change_that_is_refused_changes_nothing(path, change, argument):
     ranker = Ranker(Catalog.read(path), k=2, seed=1)
     catalog = ranker.catalog
     before = catalog.table.copy(), dict(catalog.values), set(catalog.unavailable), catalog.groups
-    with pytest.raises(firstclick.FirstclickError, match=sentence):
-        change(ranker)
+    assert refusal(change, ranker, error=FirstclickError).argument == argument
     np.testing.assert_array_equal(catalog.table, before[0])
     assert (catalog.values, catalog.unavailable, catalog.groups) == before[1:]
 
 
 def test_a_policy_with_topics_wants_a_catalog_that_was_not_scaled(path):
-    with pytest.raises(firstclick.InvalidInput, match="unscaled=True"):
-        Ranker(Catalog.read(path), k=2, policy="cascade-lsb")
+    assert "unscaled=True" in str(refusal(Ranker, Catalog.read(path), k=2, policy="cascade-lsb"))
     topics = {"id": list("abcd"), "news": [0.1, 0.9, 0.5, 0.3], "sport": [0.9, 0.1, 0.5, 0.2]}
     catalog = Catalog.from_frame(topics, unscaled=True)
-    assert catalog.features is not None
     assert catalog.features.tolist() == [[0.1, 0.9], [0.9, 0.1], [0.5, 0.5], [0.3, 0.2]]
     Ranker(catalog, k=2, policy="cascade-lsb")
 
 
 def test_a_ranker_file_with_an_encoder_that_does_not_fit_is_refused(path, tmp_path):
-    from firstclick.files.arrays import read_arrays, write_arrays
-    from firstclick.online.file import FORMAT
-
-    place = tmp_path / "ranker.npz"
-    Ranker(Catalog.read(path), k=2, seed=1).save(place)
-    page, arrays = read_arrays(place, FORMAT)
-    other = Catalog.from_frame({"id": [1, 2, 3], "x": [1.0, 5.0, 9.0]}).encoder
-    assert other is not None
+    place, encoder = tmp_path / "ranker.npz", Catalog.read(path).encoder.as_json()
+    other = Catalog.from_frame({"id": [1, 2, 3], "x": [1.0, 5.0, 9.0]}).encoder.as_json()
+    assert other != encoder
     for wrong in (
-        {"encoder": other.as_json()},
-        {"values": page["values"][1:]},
-        {"values": [[item, line[1:]] for item, line in page["values"]]},
-        {"unavailable": ["never"]},
-        {"encoder": {"version": 99}},
+        lambda page, _: page.update(encoder=other),
+        lambda page, _: page.update(encoder={"version": 99}),
+        lambda page, _: page.update(values=page["values"][1:]),
+        lambda page, _: page.update(values=[[item, line[1:]] for item, line in page["values"]]),
+        lambda page, _: page.update(unavailable=["never"]),
     ):
-        write_arrays(place, page | wrong, arrays)
-        with pytest.raises(firstclick.InvalidInput, match=r"ranker.npz"):
-            Ranker.load(place)
+        Ranker(Catalog.read(path), k=2, seed=1).save(place)
+        assert "ranker.npz" in str(refusal(Ranker.load, rewritten(place, wrong)))

@@ -4,98 +4,27 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from firstclick import Catalog, InvalidInput, Ranker, make_policy, make_world
+from firstclick import Catalog, InvalidInput, Ranker, make_policy
 from firstclick.kernels.posterior import factorise
-from firstclick.online.request import read_context
 from firstclick.policies._discounted import discount
 from firstclick.policies.research.cascade_glr_ucb import change_evidence, remember
 from firstclick.policies.research.pbm_pie import may_reach
 from firstclick.streams import stream
-from firstclick.testing import Driver, request, states_differ
-from firstclick.testing.checks import unexamined_positions_teach_nothing
-from tests.support.policies import OTHERS, PLAIN, policies
-from tests.support.reference.policies import PbmPIE, Step, cuts, laplace
+from firstclick.testing import Driver
+from tests.support.policies import MANY_SLATES, OTHERS, PLAIN, policies
+from tests.support.reference.policies import PbmPIE, cuts
 from tests.support.reference.policies import change_evidence as evidence
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
-
-
 # Clicks by position.
-CHANCES = (0.4, 1.0, 0.7)  # not from the top down, so that places matter
+CHANCES = (0.4, 1.0, 0.7)  # not from the top down, so that positions matter
 ATTRACTIONS = np.array([0.1, 0.7, 0.3, 0.62, 0.2, 0.35, 0.15, 0.5, 0.05])
 
 
 def features_of(n_items=N_ITEMS, n_features=N_FEATURES):
     return stream(1, "features").standard_normal((n_items, n_features)) / 2
-
-
-def test_precision_and_moment_are_sums_over_what_was_examined():
-    features = stream(3, "features").standard_normal((N_ITEMS, N_FEATURES))
-    driver = Driver("cascade-lin-ts:sigma=0.5", features, k=K)
-    driver.learn([4, 9, 2], 1)
-    x4, x9 = features[4], features[9]
-    np.testing.assert_allclose(driver.state.precision, np.eye(4) + 4 * (np.outer(x4, x4) + np.outer(x9, x9)))
-    np.testing.assert_allclose(driver.state.moment, x9)
-    assert driver.state.observations[0] == 2
-    assert driver.state.time[0] == 1
-
-
-@OTHERS
-def test_what_was_pretended_is_not_in_the_state():
-    for start in ("pessimistic", "first"):
-        driver = Driver(f"cascade-ucb1:start={start}")
-        driver.learn([4, 9, 2], 1)
-        assert driver.state.examined.sum() == 2
-        assert driver.state.hits.sum() == 1
-
-
-@OTHERS
-def test_unseen_items_come_first_unless_pessimistic():
-    for policy in ("cascade-ucb1", "cascade-kl-ucb"):
-        driver = Driver(f"{policy}:start=first", n_items=5, k=2)
-        driver.learn([0, 1], None)
-        driver.learn([3, 4], 1)
-        assert driver.recommend(0)[0] == 2
-
-
-@OTHERS
-def test_unseen_items_share_the_first_places_fairly():
-    # Each of 17 items is first with probability 1/17; a share of 6 standard errors is no chance.
-    driver, each = Driver("cascade-ucb1:start=first"), 80
-    first = np.bincount([driver.recommend(step)[0] for step in range(17 * each)], minlength=17)
-    assert np.abs(first - each).max() < 6 * np.sqrt(each)
-
-
-def test_beta_policy_ranks_by_posterior_draws():
-    # An item with 90 of 100 beats one with 10 of 100 in every draw but one in more than 1e12.
-    driver = Driver("cascade-ts", n_items=3, k=2)
-    driver.state.examined[:] = 100
-    driver.state.hits[:] = [10, 90, 10]
-    slates = [driver.recommend(step) for step in range(500)]
-    assert all(slate[0] == 1 for slate in slates)
-    # The equal ones share second place: 250 each, 6 standard errors are 67.
-    assert abs(sum(slate[1] == 0 for slate in slates) - 250) < 67
-
-
-@OTHERS
-def test_the_clip_of_lin_ucb_never_decides_by_row():
-    # With a large c all bounds exceed 1: the order must still be that of the bounds.
-    features = np.diag([3.0, 1.0, 4.0, 2.0, 5.0])
-    driver = Driver("cascade-lin-ucb:c=50", features, k=5)
-    assert driver.recommend(0) == [4, 2, 0, 3, 1]
-
-
-@OTHERS
-def test_theory_c_follows_the_theorem_and_features_are_rescaled_by_one_factor():
-    features = stream(4, "features").standard_normal((N_ITEMS, N_FEATURES)) * 7
-    driver = Driver("cascade-lin-ucb:c=theory,horizon=1000,sigma=0.5,theta_norm=2", features, k=K)
-    longest = np.linalg.norm(features, axis=1).max()
-    nk_over_d = 1000 * K / (N_FEATURES * 0.25)
-    c = np.sqrt(N_FEATURES * np.log1p(nk_over_d) + 2 * np.log(1000 * K)) / 0.5 + 2
-    assert driver.numbers.c == pytest.approx(c)
-    assert driver.numbers.scale == pytest.approx(1 / longest)
-    assert f"features multiplied by {1 / longest:.4g}" in driver.policy.notes(driver.numbers, 1000)[0]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +40,6 @@ def test_factor_is_that_of_the_precision_from_the_first_step_on(policy):
 
 
 @OTHERS
-def test_one_draw_decides_between_what_is_known_and_what_is_not():
-    # Step 1: 0.25 + z log(2) / 5, unless the spread is the larger root, against z log(2) for the unseen item.
-    driver = Driver("ts-cascade", n_items=2, k=1)
-    driver.state.examined[0], driver.state.hits[0] = 4, 1
-    border = 0.25 / (np.log(2) - np.sqrt(0.1875 * np.log(2) / 5))
-    drawn = [Step.of(driver, step).noise[0] for step in range(200)]
-    assert [driver.recommend(step) for step in range(200)] == [[int(z > border)] for z in drawn]
-
-
-@OTHERS
 def test_a_bound_without_a_budget_says_nothing_of_later_ones():
     driver = Driver("cascade-ucb-v", n_items=N_ITEMS, k=1)
     driver.state.examined[:] = 1
@@ -128,20 +47,6 @@ def test_a_bound_without_a_budget_says_nothing_of_later_ones():
     assert driver.recommend() == [0]  # log(1) = 0: the largest rate
     driver.learn([0], 0)
     assert driver.recommend() != [0]
-
-
-@OTHERS
-def test_the_position_where_users_leave_satisfied_gets_the_best_item():
-    driver = Driver("dcm-kl-ucb:stop=0.1/0.9/0.5", n_items=4, k=3)
-    driver.state.examined[:] = 100
-    driver.state.hits[:] = [80, 60, 40, 20]
-    driver.state.time[:] = 400
-    assert driver.recommend() == [2, 0, 1]
-    assert driver.recommend(0, request(hidden=[0], n_items=4)) == [3, 1, 2]
-    assert driver.recommend(0, request([3, 1])) == [3, 1]
-    driver.learn([2, 0, 1], [0, 1])  # two clicks: the last position was perhaps not examined
-    assert driver.state.examined.tolist() == [101, 100, 101, 100]
-    assert driver.state.hits.tolist() == [81, 60, 41, 20]
 
 
 @OTHERS
@@ -181,6 +86,7 @@ def alarm(seen, delta):
     return math.inf
 
 
+@MANY_SLATES
 def test_luck_is_rarely_taken_for_a_change_and_a_change_is_found():
     draw = stream(5, "clicks")
     # At the rate that is asked for, delta = 0.05, more than 20 of 100 have a chance below 1e-7; of 2,000
@@ -194,106 +100,11 @@ def test_luck_is_rarely_taken_for_a_change_and_a_change_is_found():
 
 
 @OTHERS
-def test_upon_a_change_all_items_are_forgotten_or_only_that_one():
-    for forget, left in (("all", [0, 0, 0]), ("item", [70, 0, 70])):
-        driver = Driver(f"cascade-glr-ucb:delta=0.1,explore=0,forget={forget}", n_items=3, k=3)
-        for _ in range(70):  # more than there are cuts
-            driver.learn([0, 1, 2], None)
-        while driver.state.examined[1]:
-            driver.learn([1], 0)
-        assert driver.state.examined.tolist() == left
-        assert driver.state.step[1] == 1
-        assert driver.state.time[0] < 100
-
-
-@OTHERS
-def test_the_explored_item_comes_from_all_and_goes_to_the_top():
-    driver = Driver("cascade-glr-ucb:explore=0.5", n_items=5, k=2)
-    driver.state.examined[:] = 1000
-    driver.state.hits[:] = [900, 800, 100, 100, 100]
-    driver.state.time[:] = 2000
-    slates = [tuple(driver.recommend(step)) for step in range(2000)]
-    counts = {slate: slates.count(slate) for slate in set(slates)}
-    # Half of the slates are the usual one, and a fifth of the others; 6 standard errors are 132 and 81.
-    assert abs(counts.pop((0, 1)) - 1200) < 132
-    assert set(counts) == {(1, 0), (2, 0), (3, 0), (4, 0)}
-    assert all(abs(count - 200) < 81 for count in counts.values())
-
-
-@OTHERS
 def test_a_horizon_sets_what_is_forgotten():
     assert Driver("cascade-ducb:horizon=10000").numbers.discount == 1 - 1 / 400
     driver = Driver("cascade-swucb:horizon=100000")
     assert driver.numbers.window == len(driver.state.shown) == 2146
     assert Driver("cascade-swucb:horizon=1").numbers.window == 1
-
-
-@OTHERS
-@pytest.mark.parametrize(
-    ("policy", "told"),
-    [
-        ("cascade-ducb:horizon=100,discount=0.9", "horizon decides the discount; give one of them"),
-        ("cascade-swucb:horizon=100,window=9", "horizon decides the window; give one of them"),
-        ("dcm-kl-ucb:stop=" + "/".join(["0.5"] * 17), "stop takes at most 16 chances"),
-        ("dcm-kl-ucb:stop=0.5/1.5", "stop must be"),
-        ("cascade-glr-ucb:delta=1", "delta must be"),
-    ],
-)
-def test_what_cannot_be_is_refused(policy, told):
-    with pytest.raises(InvalidInput, match=told):
-        make_policy(policy)
-
-
-@OTHERS
-def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
-    features = features_of()
-    told, plain = Driver("dcm-lin-ts:stop=0.4", features, k=4), Driver("dcm-lin-ts", features, k=4)
-    for driver in (told, plain):
-        driver.learn([4, 9, 2, 7], [1], told=3)
-        driver.learn([3, 1, 8, 0], [])
-    assert states_differ(told.state, plain.state) == "going_on"  # and nothing before it
-    assert told.state.observations[0] == 3 + 4
-    unexamined_positions_teach_nothing(told.policy)
-
-
-@OTHERS
-def test_who_went_on_is_counted_where_it_can_be_told():
-    driver = Driver("dcm-lin-ts:stop=learned", features_of(), k=4)
-    for clicks, told, went_on, could in [
-        ([1], 2, 0, 1),  # The page says that this one left,
-        ([1], 3, 1, 2),  # and these looked further.
-        ([1], 4, 2, 3),
-        ([0, 3], 4, 3, 4),  # After the last position there is nothing to see.
-        ([], None, 3, 4),
-        ([], 2, 3, 4),
-    ]:
-        driver.learn([4, 9, 2, 7], clicks, told=told)
-        assert driver.state.going_on.tolist() == [went_on, could]
-    driver.learn([4, 7, 2, 9], [2])  # Left, or saw the last item and passed it by, though many clicked it.
-    assert driver.state.going_on[0] == 3
-    assert 4 < driver.state.going_on[1] < 5
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
-def test_the_chance_of_leaving_is_found_out(truth):
-    world = make_world(f"linear:n_items=32,n_features=5,best=0.2,clicks=dcm/{truth}").build(1)
-    driver = Driver("dcm-lin-ts:stop=learned", world.features, k=4)
-    driver.play_in(world, 20_000)
-    followed, would_be = driver.state.going_on
-    # Some thousand clicks, of which a fifth or so would be followed: 0.1 is four standard errors.
-    assert 1 - followed / would_be == pytest.approx(truth, abs=0.1)
-
-
-@OTHERS
-def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
-    plain, weighted = make_policy("dcm-lin-ucb"), make_policy("dcm-lin-ucb:stop=0.3")
-    assert plain.mergeable
-    assert plain.order_free
-    assert not weighted.mergeable
-    assert not weighted.order_free
-    with pytest.raises(InvalidInput, match=r"stop must be above 0 and at most 1 or .*, got 0"):
-        make_policy("dcm-lin-ts:stop=0")
 
 
 def test_forgetting_keeps_its_digits_where_the_precision_has_none():
@@ -305,35 +116,6 @@ def test_forgetting_keeps_its_digits_where_the_precision_has_none():
     # Of 0.5 R'R + 0.5 I the last pivot is 0.5 + 0.5 + 0.5, by hand.
     np.testing.assert_allclose(factor, [[1e8 * 0.5**0.5, 1e8 * 0.5**0.5], [0, 1.5**0.5]], rtol=1e-7)
     assert moment.tolist() == [1.0, 2.0]
-
-
-@OTHERS
-def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
-    # 2,000 observations of a logistic model with 5 coefficients: each lies within half of its standard
-    # deviation (seen: 0.36) of where the whole log puts it; deviations agree within 10 % (seen: 7 %).
-    features = features_of(200)
-    draw = stream(5, "clicks")
-    truth = np.array([1.5, -1.0, 0.5, 2.0])
-    rows = draw.integers(0, len(features), 2000)
-    clicked = draw.random(2000) < 1 / (1 + np.exp(1.0 - features[rows] @ truth))
-    driver = Driver("logistic-ts", features, k=1)
-    for row, click in zip(rows, clicked, strict=True):
-        driver.learn([row], [0] if click else [])
-    z = np.hstack([features[rows], np.ones((2000, 1))])
-    top, curvature = laplace(np.zeros(5), np.eye(5), z, clicked.astype(float))
-    deviations = np.sqrt(np.diag(np.linalg.inv(curvature)))
-    mine = np.sqrt(np.diag(np.linalg.inv(driver.state.precision)))
-    assert (np.abs(driver.state.mean - top) < 0.5 * deviations).all()
-    np.testing.assert_allclose(mine, deviations, rtol=0.1)
-
-
-@OTHERS
-@pytest.mark.parametrize("policy", ["discounted-lin-ts", "dcm-lin-ts:stop=0.5", "vac2-ucb", "logistic-ts"])
-def test_rankers_that_depend_on_order_are_not_merged(policy):
-    catalog = Catalog(range(N_ITEMS), features_of())
-    first, second = (Ranker(catalog, k=K, policy=policy, seed=seed) for seed in (1, 2))
-    with pytest.raises(InvalidInput, match=f"^{policy} cannot merge: order matters to it"):
-        first.merge(second)
 
 
 @OTHERS
@@ -349,29 +131,6 @@ def test_how_many_numbers_it_wants_is_told_or_taken_from_the_world():
 
 
 @OTHERS
-@pytest.mark.parametrize(
-    ("policy", "context", "words"),
-    [
-        (
-            "context-lin-ts:context=3,combine=product",
-            None,
-            "as many numbers of context as there are features, 2",
-        ),
-        ("c3-ucb:context=1,rank=3", None, "rank must be at most the number of features, 2"),
-        ("c3-ucb:context=1,rank=1,combine=product", None, "rank only goes with combine=bilinear"),
-        ("segment-lin-ts:segments=3", [1.5], "a segment, 0 to 2, got 1.5"),
-        ("segment-lin-ts:segments=3", [3], "a segment, 0 to 2, got 3"),
-        ("segment-lin-ts:segments=3", [-1], "a segment, 0 to 2, got -1"),
-        ("segment-lin-ts:segments=3", None, "wants a context of 1 number"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(policy, context, words):
-    with pytest.raises(InvalidInput, match=words):
-        read_context(Ranker(Catalog(list("abc"), np.eye(3, 2)), k=2, policy=policy).policy, context)
-    assert read_context(make_policy("segment-lin-ts:segments=3"), [2]) == [2.0]
-
-
-@OTHERS
 def test_rotations_alone_keep_the_digits_of_the_factor():
     driver = Driver("segment-lin-ts:segments=2,sigma=0.1", features_of(n_features=3), k=K)
     draw = stream(7, "clicks")  # All are of segment 1.
@@ -380,22 +139,6 @@ def test_rotations_alone_keep_the_digits_of_the_factor():
     merged = driver.policy.merge(driver.state, driver.policy.initial_state(N_ITEMS, 3, K))
     np.testing.assert_allclose(driver.state.shared_factor, merged.shared_factor, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(driver.state.factor, merged.factor, rtol=1e-9, atol=1e-9)
-
-
-@OTHERS
-def test_topics_beyond_0_and_1_are_refused_at_the_start_and_later():
-    fine = np.array([[0.0, 1.0, -5.0], [0.5, 0.2, 9.0], [0.1, 0.3, 0.0]])
-    with pytest.raises(
-        InvalidInput, match="between 0 and 1 of what an item covers, got -5 in row 0, column 2"
-    ):
-        Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-lsb", seed=1)
-    with pytest.raises(InvalidInput, match="topics must be at most the number of features, 3"):
-        Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-hybrid:topics=4", seed=1)
-    ranker = Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-hybrid:topics=2", seed=1)
-    with pytest.raises(InvalidInput, match=r"got 1\.5 in row 0, column 1"):
-        ranker.add_items(["d"], [[0.0, 1.5, 0.0]])
-    ranker.add_items(["d"], [[0.0, 1.0, 2.0]])
-    assert len(ranker.catalog.items) == 4
 
 
 @OTHERS
@@ -456,7 +199,121 @@ def test_estimates_are_free_of_the_bias_of_positions():
     assert deviations.max() < 0.02
 
 
+# What no policy can take
+
+
+@pytest.mark.parametrize(
+    ("policy", "word"),
+    [
+        ("cascade-ducb:horizon=100,discount=0.9", "give one of them"),
+        ("cascade-swucb:horizon=100,window=9", "give one of them"),
+        ("dcm-kl-ucb:stop=" + "/".join(["0.5"] * 17), "at most 16 chances"),
+        ("dcm-kl-ucb:stop=0.5/1.5", "stop must be"),
+        ("dcm-lin-ts:stop=0", "stop must be"),
+        ("cascade-glr-ucb:delta=1", "delta must be"),
+        ("pbm-ucb:examination=0/0", "above 0"),
+    ],
+)
+def test_wrong_settings_are_refused(policy, word):
+    with pytest.raises(InvalidInput, match=word):
+        make_policy(policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "word"),
+    [
+        ("context-lin-ts:context=3,combine=product", "the number of features"),
+        ("c3-ucb:context=1,rank=3", "rank must be at most"),
+        ("c3-ucb:context=1,rank=1,combine=product", "combine=bilinear"),
+        ("cascade-lsb", "got -5 in row 0, column 2"),
+        ("cascade-hybrid:topics=4", "topics must be at most"),
+    ],
+)
+def test_settings_that_do_not_fit_the_features_are_refused(policy, word):
+    n_features = 3 if "cascade" in policy else 2
+    fine = np.array([[0.0, 1.0, -5.0], [0.5, 0.2, 9.0], [0.1, 0.3, 0.0]])[:, :n_features]
+    with pytest.raises(InvalidInput, match=word):
+        Ranker(Catalog(list("abc"), fine), k=2, policy=policy)
+
+
 @OTHERS
-def test_chances_that_say_nothing_are_refused():
-    with pytest.raises(InvalidInput, match=r"pbm-ucb: some chance of examination must be above 0, got \(0.0"):
-        make_policy("pbm-ucb:examination=0/0")
+def test_features_and_contexts_out_of_range_are_refused_later_too():
+    topics = Ranker(Catalog(list("abc"), np.eye(3)), k=2, policy="cascade-hybrid:topics=2", seed=1)
+    with pytest.raises(InvalidInput, match=r"got 1\.5 in row 0, column 1"):
+        topics.add_items(["d"], [[0.0, 1.5, 0.0]])
+    topics.add_items(["d"], [[0.0, 1.0, 2.0]])
+    assert len(topics.catalog) == 4
+    segments = Ranker(Catalog(list("abc"), np.eye(3)), k=2, policy="segment-lin-ts:segments=3")
+    for context in ([1.5], [3], [-1], None):
+        with pytest.raises(InvalidInput) as refused:
+            segments.recommend(context=context)
+        assert refused.value.argument == "context"
+    assert len(segments.recommend(context=[2])) == 2
+
+
+# Merging and weighing
+
+
+def test_policies_that_depend_on_order_say_so():
+    plain, weighted = make_policy("dcm-lin-ucb"), make_policy("dcm-lin-ucb:stop=0.3")
+    assert (plain.mergeable, plain.order_free) == (True, True)
+    assert (weighted.mergeable, weighted.order_free) == (False, False)
+
+
+PRICES = np.rint(np.linspace(100.0, 90_000.0, 24))
+# A constant, cents, and the same with a tax.
+NEARLY_SINGULAR = np.stack([np.ones(24), PRICES, 1.19 * PRICES], axis=1)
+
+
+@pytest.mark.parametrize(
+    "policy", policies(["cascade-lin-ts:sigma=0.1", "ranked-lin-ts:sigma=0.1", "segment-lin-ts:sigma=0.1"])
+)
+def test_features_that_nearly_repeat_each_other_are_merged_and_weighed(policy):
+    """Cholesky's factor of M failed there with an error of NumPy's own."""
+    draw, drivers = stream(1, "log"), [Driver(policy, NEARLY_SINGULAR) for _ in range(2)]
+    for step in range(1500):
+        slate = draw.permutation(24)[:3]
+        for driver in drivers:
+            driver.learn(slate, (None, 0, 1, 2)[step % 4])
+    one, other = drivers
+    states = [one.policy.merge(one.state, other.state)]
+    if "segment" not in policy:
+        states.append(one.policy.tempered(one.state, 0.3, draw))
+    for state in states:
+        assert all(np.isfinite(array).all() for array in state)
+        assert (np.diagonal(state.factor, axis1=-2, axis2=-1) > 0).all()
+        if "segment" not in policy:
+            again = state.factor.swapaxes(-1, -2) @ state.factor
+            np.testing.assert_allclose(again, state.precision, rtol=1e-9)
+
+
+def upper(rows):
+    triangle = np.linalg.qr(rows, mode="r")
+    return triangle * np.sign(np.diag(triangle))[:, None]
+
+
+def test_a_merged_factor_equals_one_from_exact_sums():
+    """Whole numbers, so that sums are exact: R of the stacked observations, by QR, is the reference."""
+    policy, draw = make_policy("cascade-lin-ts"), stream(5, "whole")
+    first, second = (draw.integers(-5, 6, (40, 3)) @ np.diag([1, 1000, 100_000]) for _ in range(2))
+    states = []
+    for rows in (first, second):
+        whole = np.concatenate([np.eye(3), rows])
+        states.append(policy.initial_state(1, 3, 1)._replace(precision=whole.T @ whole, factor=upper(whole)))
+    both = np.concatenate([np.eye(3), first, second])
+    np.testing.assert_allclose(policy.merge(*states).factor, upper(both), rtol=1e-12, atol=1e-9)
+    tempered = policy.tempered(states[0], 0.25, stream(1, "draw"))
+    np.testing.assert_allclose(tempered.factor, upper(np.concatenate([np.eye(3), first / 2])), rtol=1e-9)
+
+
+# Estimates
+
+
+def test_estimates_of_counts_of_millions_keep_their_digits():
+    driver = Driver("cascade-ts", np.ones((3, 1)), k=1)
+    driver.state.examined[:] = [10**12, 10**12, 3]
+    driver.state.hits[:] = [10**12, 10**11, 0]
+    wanted = stats.beta([1 + 1e12, 1 + 1e11, 1], [1, 1 + 9e11, 4])
+    means, deviations = driver.estimate([0, 1, 2])
+    np.testing.assert_allclose(means, wanted.mean(), rtol=1e-12)
+    np.testing.assert_allclose(deviations, wanted.std(), rtol=1e-9)

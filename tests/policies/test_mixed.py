@@ -4,7 +4,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from firstclick.kernels.arrays import NO_LIMITS
@@ -34,7 +33,6 @@ from tests.support.reference.mixed import (
 )
 
 K = 3
-Floats = NDArray[np.float64]
 
 
 def noise_of(driver, number):
@@ -48,6 +46,35 @@ def noise_of(driver, number):
 def hashes(key, n_items):
     """What orders ties, and gives items without features their luck."""
     return np.array([mix(key, np.uint64(label)) for label in range(n_items)], np.uint64)
+
+
+def play_step(driver, reference, step, asked=NO_LIMITS, *, features=None):
+    """One slate, which must be that of the reference; features are those that the request brings."""
+    n_items = len(driver.catalog.rows)
+    key, noise = noise_of(driver, step)
+    ties = hashes(key, n_items)
+    own = None if driver.catalog.features.shape[1] else np.array([luck(tie) for tie in ties])
+    slate = driver.recommend(step, asked)
+    assert slate == ranked(reference.scores(noise, own, features), ties, K), step
+    return slate
+
+
+def learn(driver, reference, slate, clicks, features=None):
+    """Let both learn down to the first click, by the features that the request brought for the slate."""
+    examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+    asked = NO_LIMITS if features is None else NO_LIMITS._replace(features=features)
+    driver.learn(slate, [examined - 1] if clicks.any() else None, request=asked)
+    reference.learn(slate, examined, clicks.astype(int).tolist(), features)
+
+
+def check_posterior(driver, reference, estimates=True):
+    state, (m, b) = driver.state, reference.posterior()
+    np.testing.assert_allclose(state.precision, m, rtol=1e-7, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(state.factor.T @ state.factor, m, rtol=1e-7, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
+    means, variances = reference.estimate()
+    held = driver.estimate(range(len(means)))
+    np.testing.assert_allclose(held, [means, np.sqrt(variances)], rtol=1e-7, atol=1e-10)
 
 
 def table(kind, n_items=19):
@@ -80,26 +107,12 @@ def test_slates_equal_those_of_the_reference(kind):
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(7)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
-    steps = 400
-    for step in range(steps):
-        key, noise = noise_of(driver, step)
-        ties = hashes(key, len(features))
-        own = np.array([luck(tie) for tie in ties]) if kind == "none" else None
-        slate = driver.recommend(step)
-        assert slate == ranked(reference.scores(noise, own), ties, K), step
-        clicks = (draw.random(K) < chances[slate]).astype(int)
-        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
-        driver.learn(slate, [examined - 1] if clicks.any() else None)
-        reference.learn(slate, examined, clicks.tolist())
-    state = driver.state
-    assert state.refit[DONE] == sum(16 * 1.5**j * 1.25 <= state.totals[0] for j in range(40))
-    m, b = reference.posterior()
-    np.testing.assert_allclose(state.precision, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
-    np.testing.assert_allclose(state.factor.T @ state.factor, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
-    np.testing.assert_allclose(state.moment, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
-    means, variances = reference.estimate()
-    held = driver.estimate(list(range(len(features))))
-    np.testing.assert_allclose(held, [means, np.sqrt(variances)], rtol=1e-7, atol=1e-10)
+    for step in range(300):
+        slate = play_step(driver, reference, step)
+        learn(driver, reference, slate, draw.random(K) < chances[slate])
+    looks = driver.state.totals[0]
+    assert driver.state.refit[DONE] == sum(16 * 1.5**j * 1.25 <= looks for j in range(40))
+    check_posterior(driver, reference)
 
 
 @pytest.mark.long
@@ -118,26 +131,15 @@ def test_features_of_requests_and_items_added_later_equal_the_reference():
         own = features[:n_items] * draw.uniform(0.5, 2, (n_items, 4)) if step % 3 == 0 else None
         if own is not None and step % 2 == 0:
             own[:, 2] *= 1e9  # It is learned as if it were near.
-        key, noise = noise_of(driver, step)
         asked = NO_LIMITS if own is None else request(range(n_items))._replace(features=own)
-        slate = driver.recommend(step, asked)
-        assert slate == ranked(reference.scores(noise, features=own), hashes(key, n_items), K), step
-        clicks = (draw.random(K) < 0.3).astype(int)
-        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+        slate = play_step(driver, reference, step, asked, features=own)
         shown = None if own is None else np.ascontiguousarray(own[slate])
-        driver.learn(
-            slate,
-            [examined - 1] if clicks.any() else None,
-            request=NO_LIMITS if shown is None else NO_LIMITS._replace(features=shown),
-        )
-        reference.learn(slate, examined, clicks.tolist(), shown)
-    m, b = reference.posterior()
-    np.testing.assert_allclose(driver.state.precision, m, rtol=1e-7, atol=1e-8 * np.abs(m).max())
-    np.testing.assert_allclose(driver.state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
+        learn(driver, reference, slate, draw.random(K) < 0.3, shown)
+    check_posterior(driver, reference)
 
 
 @pytest.mark.parametrize("kind", ["unlike units", "categories", "none"])
-def test_slates_after_a_head_start_equal_those_of_the_reference(kind):
+def test_slates_after_a_warm_start_equal_those_of_the_reference(kind):
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(21)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
@@ -159,27 +161,14 @@ def test_slates_after_a_head_start_equal_those_of_the_reference(kind):
     for step in range(250):
         if step == 120:
             warm_start([4, 9], 3000, 1 - chances)  # A log that is wrong, in the middle.
-        key, noise = noise_of(driver, step)
-        ties = hashes(key, n_items)
-        own = np.array([luck(tie) for tie in ties]) if kind == "none" else None
-        slate = driver.recommend(step)
-        assert slate == ranked(reference.scores(noise, own), ties, K), step
+        slate = play_step(driver, reference, step)
         assert slate == driver.recommend(step, request(range(n_items))), "a search is a scan"
-        clicks = (draw.random(K) < chances[slate]).astype(int)
-        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
-        driver.learn(slate, [examined - 1] if clicks.any() else None)
-        reference.learn(slate, examined, clicks.tolist())
+        learn(driver, reference, slate, draw.random(K) < chances[slate])
         drifts.append(reference.at.drift)
     assert max(drifts) > 4 * drifts[0], "the wrong log was believed"
-    state = driver.state
-    assert state.live_examined.tolist() == reference.examined.tolist()
-    np.testing.assert_allclose([state.examined, state.hits], reference.known(), rtol=1e-12)
-    m, b = reference.posterior()
-    np.testing.assert_allclose(state.precision, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
-    np.testing.assert_allclose(state.moment, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
-    means, deviations = reference.estimate()
-    held = driver.estimate(list(range(n_items)))
-    np.testing.assert_allclose(held, [means, np.sqrt(deviations)], rtol=1e-7, atol=1e-10)
+    assert driver.state.live_examined.tolist() == reference.examined.tolist()
+    np.testing.assert_allclose([driver.state.examined, driver.state.hits], reference.known(), rtol=1e-12)
+    check_posterior(driver, reference)
 
 
 def test_luck_is_the_normal_number_of_a_hash():
@@ -255,7 +244,7 @@ def test_one_absurd_request_does_not_spoil_what_is_known():
     assert spoiled.state.refit[DONE] == plain.state.refit[DONE]
 
 
-def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_them_over():
+def test_refits_with_many_features_begin_when_there_are_enough_looks():
     few, many = (
         Driver("cascade-mixed", np.random.default_rng(1).normal(size=(40, d)), k=K) for d in (4, 150)
     )
@@ -280,7 +269,7 @@ def with_features(driver, rows, features):
     return changed
 
 
-def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from_them():
+def test_items_whose_features_change_keep_their_clicks():
     features = table("unlike units")
     chances, draw = attractions(features), np.random.default_rng(12)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
@@ -294,13 +283,8 @@ def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from
             features[rows] = features[rows][:, ::-1] * [1.0, 1e-4, 1e4, 1.0] + draw.random((4, 4))
             driver = with_features(driver, rows, features)
             reference.features = features
-        key, noise = noise_of(driver, step)
-        slate = driver.recommend(step)
-        assert slate == ranked(reference.scores(noise), hashes(key, len(features)), K), step
-        clicks = (draw.random(K) < chances[slate]).astype(int)
-        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
-        driver.learn(slate, [examined - 1] if clicks.any() else None)
-        reference.learn(slate, examined, clicks.tolist())
+        slate = play_step(driver, reference, step)
+        learn(driver, reference, slate, draw.random(K) < chances[slate])
     assert changes >= 4
 
 

@@ -41,7 +41,7 @@ def test_bubble_rank_takes_from_late_feedback_only_what_confirms_the_list():
 
 
 @OTHERS
-def test_bubble_rank_pairs_what_a_slate_shows_though_nobody_says_what_a_request_left_out():
+def test_bubble_rank_pairs_what_a_slate_shows():
     driver = Driver("bubble-rank", np.eye(5), k=5)
     driver.learn([0, 3, 2, 4], [1, 3])  # Without 1 the second and the third are 2 and 3.
     assert np.argwhere(driver.state.wins).tolist() == [[3, 2]]
@@ -73,7 +73,7 @@ def wrong_pairs(attractions):
 # with one of 0.008. (Azuma's inequality alone gives far less: n K^2 / 2 delta^2, with delta = horizon^-4.)
 @pytest.mark.long
 @pytest.mark.parametrize("clicks", ["cascade", "dcm/0.6/0.3", "pbm", "scroll"])
-def test_bubble_rank_never_shows_many_more_wrong_pairs_than_the_list_it_was_given(clicks):
+def test_bubble_rank_shows_few_more_wrong_pairs_than_its_first_list(clicks):
     k, policy = 7, bubble_rank.BubbleRank()
     # A list without fault leaves no room for a wrong exchange that stays, nor for a fourth one at once.
     # One has a row in the middle that was withdrawn: exchanges go round it.
@@ -113,9 +113,9 @@ def test_the_design_knows_all_items_nearly_as_well_as_can_be(n, d, rank):
 
 
 @OTHERS
-def test_too_many_items_are_refused_in_one_sentence():
+def test_too_many_items_are_refused():
     for name in ("top-rank", "bubble-rank"):
-        with pytest.raises(InvalidInput, match=rf"{name} keeps .* at most 2,000 items, got 2,001; choose"):
+        with pytest.raises(InvalidInput, match="at most 2,000"):
             Driver(name, np.zeros((2001, 1)))
 
 

@@ -7,16 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import firstclick
 
 PACKAGE = Path(firstclick.__file__).parent
 ROOT = Path(__file__).parents[2]
 
 POLICY = '''
-"""SwingAlong."""
-
 import numpy as np
 
 from firstclick.kernels.ranking import rank, rows_of
@@ -27,7 +23,7 @@ from firstclick.policies._counts import CountPolicy
 class SwingAlong(CountPolicy):
     """Rank items by their click rate, cautiously."""
 
-    name = "swing-along"
+    name = "{name}"
     paper = "Nobody 1999"
     family = "changes"
     made_for = ("switch",)
@@ -63,17 +59,20 @@ def load(path):
     spec.loader.exec_module(module)
     return module
 
-asked = policies_named(["swing-along", "discounted-lin-ucb"])
+NAMES = ["swing-along", "sway-along"]
+asked = policies_named([*NAMES, "discounted-lin-ucb"])
 played = compare(asked, stock_worlds(["switch", "drift"]), "out", steps=30, runs=1)
 world = make_world("blb:n_items=6,k=2").build(1)
-results = simulate(["swing-along", "cascade-ts"], world, k=2, steps=9, runs=1)
+results = simulate([*NAMES, "cascade-ts"], world, k=2, steps=9, runs=1)
 lines = {line.get_label(): to_hex(line.get_color()) for line in regret_figure(results).axes[0].get_lines()}
-style = line_styles(["swing-along"])["swing-along"]
+styles = line_styles(NAMES)
 generate = load(Path("docs/scripts/generate.py"))
 print(json.dumps({
     "everybody plays": [one.name for one in policies_named()],
     "guide": guide_page(lines_of(played, 30)),
-    "look of the family": style in family_looks("changes") and style.color == lines["swing-along"],
+    "looks of the family": [
+        styles[name] in family_looks("changes") and styles[name].color == lines[name] for name in NAMES
+    ],
     "legend": html_report(results, title="t"),
     "docs": {name: page() for name, page in generate.BUILT.items() if name.startswith("reference/policies/")},
     "list": CliRunner().invoke(app, ["policies"]).stdout,
@@ -83,50 +82,47 @@ print(json.dumps({
 """
 
 
-@pytest.mark.parametrize("folder", ["policies", "policies/research"])
-def test_a_new_file_is_a_policy_everywhere(folder, tmp_path):
+def test_a_new_file_is_a_policy_everywhere(tmp_path):
+    """Two files: one among the policies that users choose from, and one of research."""
     shutil.copytree(PACKAGE, tmp_path / "src" / "firstclick", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.png"))
-    (tmp_path / "src" / "firstclick" / folder / "swing_along.py").write_text(POLICY)
-    tests = ROOT / "tests"
+    policies = tmp_path / "src" / "firstclick" / "policies"
+    (policies / "swing_along.py").write_text(POLICY.format(name="swing-along"))
+    (policies / "research" / "sway_along.py").write_text(POLICY.format(name="sway-along"))
     path = [
-        str(tmp_path / "src"),
-        str(tmp_path / "docs" / "scripts"),
-        str(ROOT),
-        *filter(None, map(os.path.abspath, sys.path)),
+        tmp_path / "src",
+        tmp_path / "docs" / "scripts",
+        ROOT,
+        *map(os.path.abspath, filter(None, sys.path)),
     ]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LOOK, str(tests)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "NUMBA_DISABLE_JIT": "1"},
+        [sys.executable, "-W", "ignore", "-c", LOOK, str(ROOT / "tests")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path)), "NUMBA_DISABLE_JIT": "1"},
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout)
-    research = folder != "policies"
-
-    assert "swing-along" in seen["everybody plays"]
+    assert seen["looks of the family"] == [True, True]
     main, _, appendix = seen["guide"].partition("## Appendix: all policies\n")
-    for table in (appendix,) if research else (main, appendix):
-        rows = table[table.index("| **Moving tastes** |") : table.index("| `random` |")].splitlines()
-        assert sum(row.startswith("| `swing-along` | ") for row in rows) == 1
-        (own,) = (row for row in rows if row.startswith("| `swing-along` | "))
-        assert own.count("°") == 1, "switch is its own world, drift is not"
-    assert ("swing-along" in main) != research
-    assert "- `swing-along:caution=30`" in seen["guide"], "told the number of steps"
+    for name, tables in (("swing-along", (main, appendix)), ("sway-along", (appendix,))):
+        assert name in seen["everybody plays"]
+        for table in tables:
+            rows = table[table.index("| **Moving tastes** |") : table.index("| `random` |")].splitlines()
+            (own,) = (row for row in rows if row.startswith(f"| `{name}` | "))
+            assert own.count("°") == 1, "switch is its own world, drift is not"
+        assert f"- `{name}:caution=30`" in seen["guide"], "told the number of steps"
+        assert name in seen["legend"]
+        assert f"{name}  Rank items" in seen["everything"]
+        assert f"{name}-gives_k_distinct_items" in seen["conformance"]
+    assert "sway-along" not in main
+    assert "swing-along  Rank items" in seen["list"]
+    assert "sway-along  Rank items" not in seen["list"]
 
-    assert seen["look of the family"]
-    assert "swing-along" in seen["legend"]
-
-    pages = {name: text for name, text in seen["docs"].items() if "swing-along" in text}
-    if research:
-        row = "| `swing-along` | Rank items by their click rate, cautiously. | `caution=7` |"
-        assert row in pages["reference/policies/research.md"]
-    else:
-        assert "[`swing-along`](swing-along.md)" in pages["reference/policies/index.md"]
-        own = pages["reference/policies/swing-along.md"]
-        assert "# `swing-along`\n\nRank items by their click rate, cautiously.\n" in own
-        assert "| `caution` | 7 | a whole number at least 1 | misses that each item starts with |" in own
-
-    assert ("swing-along  Rank items" in seen["list"]) != research
-    assert "swing-along  Rank items" in seen["everything"]
-    assert "swing-along-gives_k_distinct_items" in seen["conformance"]
+    pages = {name.removeprefix("reference/policies/"): text for name, text in seen["docs"].items()}
+    assert (
+        "| `sway-along` | Rank items by their click rate, cautiously. | `caution=7` |" in pages["research.md"]
+    )
+    assert "[`swing-along`](swing-along.md)" in pages["index.md"]
+    own = pages["swing-along.md"]
+    assert "# `swing-along`\n\nRank items by their click rate, cautiously.\n" in own
+    assert "| `caution` | 7 | a whole number at least 1 | misses that each item starts with |" in own

@@ -32,7 +32,7 @@ class LearnsTheOpposite(CascadeLinUCB):
 
 
 @pytest.mark.long  # A wrong policy, compiled anew each time.
-def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_policy_above():
+def test_regret_of_lin_ucb_is_below_the_bound_and_of_a_wrong_policy_above():
     np.testing.assert_allclose(WORLD.attractions, [0.3, 0.6])
     bound = regret_bound(**GIVEN)
     assert 0.05 * GIVEN["steps"] < bound < 0.15 * GIVEN["steps"]
@@ -100,7 +100,8 @@ def misses(c, sigma, runs, steps=2000):
     return count
 
 
-@pytest.mark.parametrize("sigma", [1.0, pytest.param(0.5, marks=pytest.mark.long)])
+@pytest.mark.long  # A kernel of this file, compiled each time; tests/test_theory.py checks the formulas.
+@pytest.mark.parametrize("sigma", [1.0, 0.5])
 def test_all_intervals_hold_for_all_steps_as_often_as_promised(sigma):
     # If E failed with probability 0.1, more than 34 of 200 runs would fail once in 1,000 tries.
     c = confidence_width(

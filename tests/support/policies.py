@@ -18,7 +18,8 @@ OTHERS, MANY_SLATES = (NO_MARK, pytest.mark.long) if PLAIN else (pytest.mark.lon
 
 
 def policies(names):
-    """Policies as parameters of a test, those that `make test` does not compile marked."""
+    """Policies as parameters of a test; each runs in one pass of `make test`, compiled or in plain Python."""
     return [
-        pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [OTHERS]) for name in names
+        pytest.param(name, marks=MANY_SLATES if name.partition(":")[0] in COMPILED else OTHERS)
+        for name in names
     ]

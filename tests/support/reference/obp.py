@@ -5,7 +5,7 @@ estimators for slates need NumPy, pandas and scikit-learn alone:
 
     pip download obp==0.5.7 --no-deps --no-binary :all: --ignore-requires-python && tar xzf obp-0.5.7.tar.gz
     pip install numpy pandas scikit-learn
-    python tests/support/reference/obp.py obp-0.5.7 tests/evaluation/estimators/obp.json
+    python tests/support/reference/obp.py obp-0.5.7 tests/support/reference/obp.json
 """
 
 import importlib
