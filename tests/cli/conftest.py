@@ -57,9 +57,8 @@ def feedback():
     ]
 
 
-@pytest.fixture
-def ratings(folder):
-    """ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
+def write_ratings(folder):
+    """Write ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
     rows = feedback()
     for name, separator, header in (
         ("ratings.csv", ",", "user,item,rating\n"),
@@ -68,7 +67,31 @@ def ratings(folder):
     ):
         lines = "".join(separator.join(map(str, row)) + "\n" for row in rows)
         (folder / name).write_text(header + lines)
+
+
+@pytest.fixture
+def ratings(folder):
+    write_ratings(folder)
     return folder
+
+
+def write_movielens(folder, n_users=120, n_movies=290):
+    """Write a folder like ml-1m: ids with gaps, all but 20 movies in Adventure, a long tail."""
+    folder.mkdir()
+    draw = np.random.default_rng(11)
+    attraction = 0.7 * np.arange(1, n_movies + 1) ** -0.5
+    ratings = [
+        f"{3 * user + 1}::{2 * movie + 5}::{5 if draw.random() < 0.8 else 2}::978300760\n"
+        for user in range(n_users)
+        for movie in range(n_movies)
+        if draw.random() < attraction[movie] or movie == user % n_movies
+    ]
+    (folder / "ratings.dat").write_text("".join(ratings), encoding="latin-1")
+    movies = [
+        f"{2 * movie + 5}::Caf\xe9 {movie} (1999)::{'Adventure|Comedy' if movie < n_movies - 20 else 'Drama'}\n"
+        for movie in range(n_movies + 3)
+    ]
+    (folder / "movies.dat").write_text("".join(movies), encoding="latin-1")
 
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xterm", "COLUMNS": "80"}
