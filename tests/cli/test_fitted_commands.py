@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick.click_models.click_fit import ClickFit
+from firstclick.studies.guide.fitted_page import FittedPage
 from tests.support.made_up_log import chain_clicks, shuffled_slates
 
 ITEMS = ("tea", "cocoa", "milk", "juice", "water")
@@ -132,3 +133,13 @@ def test_fitted_page_is_compared_alone_with_slates_of_its_log(run, fit_file, cal
     command, *options = call.split()
     seen = run(command, "--world", "fitted:fit.npz", *options)
     assert (seen.code, words in seen.err) == (2, True), seen.err
+
+
+def test_fitted_page_has_the_slates_of_its_log_and_segments_by_number(fit_file):
+    page = FittedPage.of("fitted:fit.npz")
+    assert (page.k, page.segments, page.name) == (3, 2, "fit.npz")
+    assert page.call == "--world fitted:file=fit.npz --k 3"
+    assert page.why == "A click model (pbm) fitted to a log: 5 items, 2 segments of users."
+    assert page.stage(1, 0).world.n_context == 2
+    assert page.stage(1, 0, page.spec + ",told=number").world.n_context == 1
+    assert FittedPage.of("fitted:fit.npz,segment=desk").segments == 0
