@@ -5,9 +5,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,14 +14,10 @@ import pytest
 from firstclick.cli import main
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     code: int
     out: str
     err: str
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -88,7 +83,7 @@ def write_movielens(folder, n_users=120, n_movies=290):
     ]
     (folder / "ratings.dat").write_text("".join(ratings), encoding="latin-1")
     movies = [
-        f"{2 * movie + 5}::Caf\xe9 {movie} (1999)::{'Adventure|Comedy' if movie < n_movies - 20 else 'Drama'}\n"
+        f"{2 * movie + 5}::Café {movie} (1999)::{'Adventure|Comedy' if movie < n_movies - 20 else 'Drama'}\n"
         for movie in range(n_movies + 3)
     ]
     (folder / "movies.dat").write_text("".join(movies), encoding="latin-1")
@@ -161,6 +156,5 @@ def terminal(folder):
         if one.process.poll() is None:
             os.killpg(one.process.pid, 9)
             one.process.wait()
-        assert one.process.stdout is not None
         one.process.stdout.close()
         os.close(one.master)

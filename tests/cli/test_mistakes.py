@@ -18,7 +18,7 @@ from tests.cli.conftest import write_movielens, write_ratings
 MISTAKES = sorted(Path(__file__).with_name("mistakes").glob("*.txt"))
 PLAY = ("--steps", "10", "--runs", "1", "--jobs", "1")
 # Should one of these be accepted after all, it does not play for minutes.
-SHORT = {command: PLAY for command in ("simulate", "compare", "demo", "reproduce")}
+SHORT = dict.fromkeys(("simulate", "compare", "demo", "reproduce"), PLAY)
 # What may precede the sentence.
 NOTES = ("note: ", "starting (")
 FILES = {

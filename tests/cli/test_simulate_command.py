@@ -200,11 +200,11 @@ def test_odd_rows_are_noted(run, ratings):
         assert run(*play, *file.split()).err == note
     rows = "".join(f"u{i % 9},i{i % 7},{i % 4},{int(i % 5 == 0)}\n" for i in range(90))
     (ratings / "clicks.csv").write_text("user,item,pos,clicked\n" + rows + "u1,,2,NA\n")
-    columns = "--user-column user --item-column item --value-column clicked".split()
-    seen = run(*play, "clicks.csv", *columns)
+    clicks = "clicks.csv --user-column user --item-column item --value-column clicked"
+    seen = run(*play, *clicks.split())
     assert "note: clicks.csv: 1 of 91 rows skipped: 1 without an item (line 92)\n" in seen.err
     assert "note: clicks.csv looks like a log of impressions (column 'pos'): " in seen.err
-    seen = run(*play, "clicks.csv", *columns, "--strict")
+    seen = run(*play, *clicks.split(), "--strict")
     assert (seen.code, seen.err) == (2, "error: clicks.csv line 92: empty item id in column item\n")
 
 
