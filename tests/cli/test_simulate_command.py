@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_json_has_the_documented_fields(run):
+def test_json_has_finite_numbers_and_curves(run):
     seen = run(*WORLD, "--policy", "cascade-ts", "--policy", "random", "--seed", 4, "--json")
     assert (seen.code, seen.err, seen.out.count("\n")) == (0, "", 1)
     page = json.loads(seen.out)
@@ -48,20 +48,11 @@ def test_json_has_the_documented_fields(run):
     assert [result["policy"] for result in page["results"]] == ["cascade-ts", "random"]
     for result in page["results"]:
         for measure in ("regret", "expected_regret", "reward"):
-            assert set(result[measure]) == {"mean", "stderr"}
             assert all(math.isfinite(value) for value in result[measure].values())
         curve = result["curve"]
         assert len(curve["step"]) == len(curve["regret"]) == len(curve["stderr"])
-        assert all(first < second for first, second in pairwise(curve["step"]))
-        assert (curve["step"][0], curve["step"][-1]) == (1, 40)
-        assert (curve["regret"][-1], curve["stderr"][-1]) == tuple(result["regret"].values())
-        assert result["seconds_per_step"] > 0
-
-
-def test_seed_repeats_everything_but_the_time(run):
-    pages = [timeless(run(*WORLD, "--policy", "cascade-ts", "--seed", s, "--json").out) for s in (4, 4, 5)]
-    assert pages[0] == pages[1]
-    assert pages[0]["results"] != pages[2]["results"]
+        assert all(first < second for first, second in pairwise([0, *curve["step"]]))
+        assert (curve["step"][-1], curve["regret"][-1]) == (40, result["regret"]["mean"])
 
 
 def test_drawn_seed_is_printed_and_repeats_the_run(run):
@@ -72,11 +63,6 @@ def test_drawn_seed_is_printed_and_repeats_the_run(run):
     assert run(*WORLD, "--policy", "cascade-ts", "--json").err != drawn.err
 
 
-def test_two_processes_give_what_one_gives(run):
-    both = [*WORLD, "--policy", "random", "--policy", "cascade-ts", "--seed", 9, "--json"]
-    assert timeless(run(*both, "--jobs", 2).out) == timeless(run(*both, "--jobs", 1).out)
-
-
 def test_one_run_has_no_standard_error(run, folder):
     seen = run(*RANDOM, "--runs", 1, "--json", "--out", "alone")
     (result,) = json.loads(seen.out)["results"]
@@ -85,13 +71,6 @@ def test_one_run_has_no_standard_error(run, folder):
     with open("alone/results.csv", newline="") as file:
         assert {row["regret_stderr"] for row in csv.DictReader(file)} == {""}
     assert "nan" not in run(*RANDOM, "--runs", 1).out
-
-
-def test_slate_of_all_items_has_no_regret(run):
-    seen = run(*WORLD, "--policy", "cascade-ts", "--k", 7, "--seed", 1, "--json")
-    (result,) = json.loads(seen.out)["results"]
-    assert result["regret"]["mean"] == 0
-    assert abs(result["expected_regret"]["mean"]) < 1e-9
 
 
 def test_results_go_to_stdout_and_notes_to_stderr(run, monkeypatch):
@@ -164,26 +143,20 @@ def test_above_decides_what_attracts(run, ratings):
 
 def test_every_option_of_the_data_changes_what_is_played(run, ratings):
     play = (*DAT, "--policy", "cascade-lin-ts", "--json")
-    plain = timeless(run(*play).out)
-    for option in (
+    options = (
+        "",
         "--items 4",
         "--items 4 --pick random",
         "--one-split",
         "--unscaled",
         "--intercept",
         "--rank 5",
-    ):
-        changed = timeless(run(*play, *option.split()).out)
-        assert changed["results"] != plain["results"], option
-        assert changed["settings"] != plain["settings"], option
-
-
-def test_items_are_picked_by_popularity_or_at_random(run, ratings):
-    four = (*DAT, "--policy", "random", "--items", 4, "--json")
-    hows = ((), ("--pick", "popular"), ("--pick", "random"))
-    default, popular, random = (json.loads(run(*four, *how).out) for how in hows)
-    assert default["optimal_items"] == popular["optimal_items"] != random["optimal_items"]
-    assert len(random["results"][0]["shown"]) == 4 == popular["n_items"]
+    )
+    pages = [timeless(run(*play, *option.split()).out) for option in options]
+    for one, other in combinations(pages, 2):
+        assert one["results"] != other["results"]
+        assert one["settings"] != other["settings"]
+    assert timeless(run(*play, "--items", 4, "--pick", "popular").out)["results"] == pages[1]["results"]
 
 
 def test_policies_without_features_need_no_rank(run, ratings):
@@ -192,20 +165,11 @@ def test_policies_without_features_need_no_rank(run, ratings):
         assert json.loads(seen.out)["settings"]["rank"] == rank
 
 
-def test_odd_rows_are_noted(run, ratings):
-    """A header that is read as a row, rows that are skipped, and a log of impressions."""
+def test_header_that_is_read_as_a_row_is_noted(run, ratings):
     play = (*FILE, "--policy", "random", "--seed", 1, "--interactions")
     header = "note: ratings.csv has one user that is no number, 'user'; if line 1 is a header, say --header\n"
     for file, note in (("ratings.csv", header), ("ratings.csv --header", ""), ("ratings.dat", "")):
         assert run(*play, *file.split()).err == note
-    rows = "".join(f"u{i % 9},i{i % 7},{i % 4},{int(i % 5 == 0)}\n" for i in range(90))
-    (ratings / "clicks.csv").write_text("user,item,pos,clicked\n" + rows + "u1,,2,NA\n")
-    clicks = "clicks.csv --user-column user --item-column item --value-column clicked"
-    seen = run(*play, *clicks.split())
-    assert "note: clicks.csv: 1 of 91 rows skipped: 1 without an item (line 92)\n" in seen.err
-    assert "note: clicks.csv looks like a log of impressions (column 'pos'): " in seen.err
-    seen = run(*play, *clicks.split(), "--strict")
-    assert (seen.code, seen.err) == (2, "error: clicks.csv line 92: empty item id in column item\n")
 
 
 def test_folder_gets_report_tables_and_figures(run, folder):
