@@ -14,6 +14,10 @@ from tests.support.policies import COMPILED, PLAIN
 # Kernels that tests compile stay in the checkout: the developer's cache is left alone. Processes inherit it.
 os.environ.setdefault("FIRSTCLICK_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
 
+# Empty is as good as unset.
+if not os.environ.get("FIRSTCLICK_DATA"):
+    os.environ.pop("FIRSTCLICK_DATA", None)
+
 # The first call of a kernel compiles: no deadline. In CI the examples are the same each time.
 settings.register_profile("firstclick", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("firstclick")

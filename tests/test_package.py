@@ -84,8 +84,7 @@ def test_the_wheel_states_what_pyproject_and_the_package_state(wheel):
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in archive.namelist())
-    if (ROOT / "README.md").exists():
-        assert metadata["Description-Content-Type"] == "text/markdown", "pyproject.toml lacks the readme"
+    assert metadata["Description-Content-Type"] == "text/markdown", "pyproject.toml lacks the readme"
 
 
 @needs_build_tools
@@ -127,41 +126,25 @@ def test_every_place_states_the_same_oldest_python():
     assert re.findall(r"sys\.version_info < \((\d+), (\d+)\)", makefile) == [(major, minor)]
     assert re.findall(r"--python-version ([\d.]+)", makefile) == [oldest]
     assert tools["mypy"]["python_version"] == oldest
-    readme = ROOT / "README.md"
-    if readme.exists():
-        assert f"Python {oldest}" in readme.read_text(encoding="utf-8")
+    assert f"Python {oldest}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def pins(layer):
-    """The pins of one list of requirements, with their conditions."""
-    return set(
-        re.findall(r"^[\w.-]+==[^\\]*", (ROOT / "requirements" / f"{layer}.txt").read_text(), re.MULTILINE)
-    )
-
-
-def test_each_pin_is_in_one_layer_of_requirements():
-    layers = ["run", "test", "docs"]
-    for below, above in itertools.pairwise(layers):
-        assert (ROOT / "requirements" / f"{above}.txt").read_text().startswith(f"-r {below}.txt\n")
-    for one, other in itertools.combinations(layers, 2):
-        assert pins(one)
-        assert not pins(one) & pins(other)
-
-
-def test_layers_pin_one_version_of_each_package():
-    versions = {tuple(re.split("==| ", pin)[:2]) for layer in ("run", "test", "docs") for pin in pins(layer)}
-    packages = [package for package, _ in versions]
+def test_each_pin_is_in_one_layer_of_requirements_and_of_one_version():
+    pins = []
+    for below, layer in itertools.pairwise(["", "run", "test", "docs"]):
+        text = (ROOT / "requirements" / f"{layer}.txt").read_text()
+        assert not below or text.startswith(f"-r {below}.txt\n")
+        # With their conditions.
+        pins += set(re.findall(r"^[\w.-]+==[^\\]*", text, re.MULTILINE))
+    assert sorted(pins) == sorted(set(pins))
+    packages = [package for package, _ in {tuple(re.split("==| ", pin)[:2]) for pin in pins}]
     assert sorted(packages) == sorted(set(packages))
 
 
 def tracked_texts():
     """Name and text of each file that git tracks, or would track once added."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True)
     for name in filter(None, listing.stdout.split("\0")):
         path = ROOT / name
         if path.is_file():

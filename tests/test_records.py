@@ -48,17 +48,3 @@ def test_the_reproduction_on_movielens_has_the_recorded_verdicts(movielens_1m, m
 def test_every_policy_is_recorded():
     recorded = {name.rpartition(" in ")[0] for name in recorder.read("policies")["records"]}
     assert recorded == set(recorder.specs())
-
-
-def test_differences_name_the_record_and_what_changed():
-    before = {"ts": {"slates": "1", "state.hits": "2"}, "ucb": {"calls": ["a", "b"]}, "gone": {"slates": "4"}}
-    now = {"ts": {"slates": "3", "state.clicks": "2"}, "ucb": {"calls": ["a", "c"]}, "new": {"slates": "5"}}
-    assert recorder.differences(before, now) == [
-        "gone: recorded, not there now; the same bits: none",
-        "new: not recorded",
-        "ts: slates: 1 -> 3",
-        "ts: state.clicks: not recorded",
-        "ts: state.hits: recorded, not there now; the same bits: state.clicks",
-        "ucb: calls, first of 1:\n  - b\n  + c",
-    ]
-    assert recorder.differences(before, before) == []

@@ -12,143 +12,71 @@ import pytest
 from firstclick import make_policy, make_world, policy_classes, world_classes
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.kernels.compiling import cache_root
-from firstclick.policies.cascade_ucb1 import CascadeUCB1
-from firstclick.registry import policy_class
-from firstclick.worlds.bernoulli import BLB
 
 OURS = [
-    "batch-rank",
-    "bubble-rank",
-    "c3-ucb",
-    "cascade-ducb",
-    "cascade-glr-ucb",
-    "cascade-hybrid",
-    "cascade-kl-ucb",
-    "cascade-lin-ts",
-    "cascade-lin-ucb",
-    "cascade-lsb",
-    "cascade-mixed",
-    "cascade-swucb",
-    "cascade-ts",
-    "cascade-ucb-v",
-    "cascade-ucb1",
-    "context-lin-ts",
-    "dcm-kl-ucb",
-    "dcm-lin-ts",
-    "dcm-lin-ucb",
-    "discounted-lin-ts",
-    "discounted-lin-ucb",
-    "lin-ts-cascade",
-    "logistic-ts",
-    "pbm-pie",
-    "pbm-ucb",
-    "random",
-    "ranked-lin-ts",
-    "recur-rank",
-    "segment-lin-ts",
-    "top-rank",
-    "ts-cascade",
+    "batch-rank", "bubble-rank", "c3-ucb", "cascade-ducb", "cascade-glr-ucb", "cascade-hybrid",
+    "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb", "cascade-lsb", "cascade-mixed", "cascade-swucb",
+    "cascade-ts", "cascade-ucb-v", "cascade-ucb1", "context-lin-ts", "dcm-kl-ucb", "dcm-lin-ts",
+    "dcm-lin-ucb", "discounted-lin-ts", "discounted-lin-ucb", "lin-ts-cascade", "logistic-ts", "pbm-pie",
+    "pbm-ucb", "random", "ranked-lin-ts", "recur-rank", "segment-lin-ts", "top-rank", "ts-cascade",
     "vac2-ucb",
-]
+]  # fmt: skip
+WORLDS = [
+    "bernoulli", "blb", "drift", "fitted", "linear", "logistic", "long-tail", "partly", "shop", "switch",
+    "topics", "types", "vectors",
+]  # fmt: skip
 
 
 def test_our_policies_and_worlds_are_there_by_name_in_order():
-    assert [
-        name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")
-    ] == OURS
-    assert list(world_classes()) == [
-        "bernoulli",
-        "blb",
-        "drift",
-        "fitted",
-        "linear",
-        "logistic",
-        "long-tail",
-        "partly",
-        "shop",
-        "switch",
-        "topics",
-        "types",
-        "vectors",
-    ]
-    assert all(cls.name == name for name, cls in {**policy_classes(), **world_classes()}.items())
+    policies = policy_classes()
+    assert [name for name, cls in policies.items() if cls.__module__.startswith("firstclick.")] == OURS
+    assert list(world_classes()) == WORLDS
+    assert all(cls.name == name for name, cls in {**policies, **world_classes()}.items())
 
 
-def test_a_spec_gives_the_policy_or_the_world_it_describes():
-    assert make_policy("cascade-ucb1:radius=0.5,start=first") == CascadeUCB1(radius=0.5, start="first")
-    assert make_policy(" cascade-ucb1 : radius = 0.5 ") == CascadeUCB1(radius=0.5)
+def test_spec_gives_the_policy_or_the_world_it_describes():
+    UCB1, BLB = policy_classes()["cascade-ucb1"], world_classes()["blb"]
+    assert make_policy("cascade-ucb1:radius=0.5,start=first") == UCB1(radius=0.5, start="first")
+    assert make_policy(" cascade-ucb1 : radius = 0.5 ") == UCB1(radius=0.5)
     assert make_world("blb:n_items=9,k=3") == BLB(n_items=9, k=3)
-    assert policy_class("cascade-ucb1") is CascadeUCB1
-
-
-def test_a_policy_object_is_taken_as_it_is():
-    policy = CascadeUCB1(radius=3)
+    policy = UCB1(radius=3)
     assert make_policy(policy) is policy
+    assert make_policy("cascade-ucb1:") == UCB1()
+    for spec in ("radius=2,", ",radius=2", "radius=2,,"):  # Commas too many.
+        assert make_policy(f"cascade-ucb1:{spec}") == UCB1(radius=2)
+
+
+WITHOUT_VALUE = "expected NAME:param=value,..., got '{}' without a value"
 
 
 @pytest.mark.parametrize(
-    "spec", ["cascade-ucb1:", "cascade-ucb1:radius=2,", "cascade-ucb1:,radius=2", "cascade-ucb1:radius=2,,"]
-)
-def test_commas_too_many_are_overlooked(spec):
-    assert make_policy(spec) in (CascadeUCB1(), CascadeUCB1(radius=2))
-    assert ("radius" in spec) == (make_policy(spec).radius == 2)
-
-
-@pytest.mark.parametrize(
-    ("spec", "error", "sentence"),
+    ("spec", "error", "words"),
     [
         ("cascade-lints", UnknownName, "policy 'cascade-lints' is unknown; did you mean 'cascade-lin-ts'?"),
         ("Random", UnknownName, "policy 'Random' is unknown; did you mean 'random'?"),
         ("", UnknownName, "policy '' is unknown; known are {known}"),
         (":x=1", UnknownName, "policy '' is unknown; known are {known}"),
         ("zzz", UnknownName, "policy 'zzz' is unknown; known are {known}"),
-        (
-            "cascade-ucb1:radius",
-            InvalidInput,
-            "'cascade-ucb1:radius': expected NAME:param=value,..., got 'radius' without a value",
-        ),
-        (
-            "cascade-ucb1:radius=",
-            InvalidInput,
-            "'cascade-ucb1:radius=': expected NAME:param=value,..., got 'radius=' without a value",
-        ),
-        (
-            "cascade-ucb1:radius=1, radius=2",
-            InvalidInput,
-            "'cascade-ucb1:radius=1, radius=2': radius is given twice",
-        ),
-        (
-            "cascade-ucb1:radius=1=2",
-            InvalidInput,
-            "cascade-ucb1: radius must be above 0, got '1=2'",
-        ),
-        (
-            "cascade-ucb1:radius:2",
-            InvalidInput,
-            "'cascade-ucb1:radius:2': expected NAME:param=value,..., got 'radius:2' without a value",
-        ),
+        ("cascade-ucb1:radius", InvalidInput, WITHOUT_VALUE.format("radius")),
+        ("cascade-ucb1:radius=", InvalidInput, WITHOUT_VALUE.format("radius=")),
+        ("cascade-ucb1:radius:2", InvalidInput, WITHOUT_VALUE.format("radius:2")),
+        ("cascade-ucb1:radius=1, radius=2", InvalidInput, "radius is given twice"),
+        ("cascade-ucb1:radius=1=2", InvalidInput, "cascade-ucb1: radius must be above 0, got '1=2'"),
+        (dict, InvalidInput, "got the class dict"),
+        (None, InvalidInput, "policy must be 'name:param=value,...' or a Policy object, got None"),
+        (["random"], InvalidInput, "got ['random']"),
     ],
 )
-def test_an_odd_spec_is_refused_in_one_sentence(spec, error, sentence):
+def test_odd_spec_is_refused(spec, error, words):
     with pytest.raises(error) as caught:
         make_policy(spec)
     # With those that other tests of this process have declared.
     known = sorted(policy_classes())
     shown = f"{', '.join(known[:14])} and {len(known) - 14} more"
-    assert str(caught.value) == sentence.replace("{known}", shown)
+    assert str(caught.value).endswith(words.replace("{known}", shown))
 
 
-@pytest.mark.parametrize(
-    ("spec", "shown"),
-    [(CascadeUCB1, "the class CascadeUCB1"), (None, "None"), (7, "7"), (["random"], "['random']")],
-)
-def test_what_is_neither_a_spec_nor_a_policy_is_refused(spec, shown):
-    with pytest.raises(InvalidInput) as caught:
-        make_policy(spec)
-    assert str(caught.value) == f"policy must be 'name:param=value,...' or a Policy object, got {shown}"
-
-
-def test_an_unknown_world_is_refused_with_the_nearest_one():
+def test_unknown_world_is_refused_with_the_nearest_one():
     with pytest.raises(UnknownName, match=r"^world 'bernouli' is unknown; did you mean 'bernoulli'\?$"):
         make_world("bernouli:attractions=0.5")
 
@@ -234,7 +162,7 @@ def install(folder, source):
 
 
 @pytest.mark.long
-def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
+def test_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
     install(tmp_path, POLICY)
     listed = json.loads(python(tmp_path, "-m", "firstclick", "policies", "--all", "--json"))
     assert [entry["name"] for entry in listed] == sorted([*OURS, "last-first"])
@@ -252,9 +180,8 @@ def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
     both = PLAY + "if __name__ == '__main__': print(rewards(['last-first', 'last-first:skipped=1'], jobs=2))"
     assert python(tmp_path, code=both) == "[50.0, 0.0]\n"
 
-    install(
-        tmp_path, POLICY.replace("len(catalog.labels) - 1 - numbers.skipped - n", "numbers.skipped + 1 + n")
-    )
+    edited = POLICY.replace("len(catalog.labels) - 1 - numbers.skipped - n", "numbers.skipped + 1 + n")
+    install(tmp_path, edited)
     assert python(tmp_path, code=once) == "[0.0] (0, 1)\n"
     assert len(list((tmp_path / "cache").glob("lastfirst.LastFirst-*"))) == 2
 
@@ -263,7 +190,7 @@ def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
     assert python(tmp_path, code=ours) == " ".join(OURS) + "\nTrue\n"
 
 
-def test_a_plug_in_that_cannot_be_loaded_is_named_in_one_line(tmp_path):
+def test_plug_in_that_cannot_be_loaded_is_named_in_one_line(tmp_path):
     install(tmp_path, "import nothing_of_this_name\n")
     say = "import firstclick\ntry: firstclick.policy_classes()\nexcept firstclick.WorkFailed as e: print(e)"
     assert python(tmp_path, code=say) == (
@@ -273,19 +200,17 @@ def test_a_plug_in_that_cannot_be_loaded_is_named_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("before", ["", "import firstclick; firstclick.policy_classes()\n"])
-def test_of_two_definitions_of_a_name_yours_counts_and_then_the_later(tmp_path, before):
+def test_of_two_policies_of_a_name_yours_counts_and_then_the_later(tmp_path, before):
     """Ours are imported when a name is first asked for, before or after a class is typed in a notebook."""
     mine = POLICY.replace('"last-first"', '"cascade-ucb1"')
     again = mine.replace("skipped: int = param(0", "skipped: int = param(8")
     ask = "from firstclick import make_policy\nprint(make_policy('cascade-ucb1'))\n"
-    assert (
-        python(tmp_path, code=before + mine + ask + again + ask)
-        == "LastFirst(skipped=0)\nLastFirst(skipped=8)\n"
-    )
+    printed = python(tmp_path, code=before + mine + ask + again + ask)
+    assert printed == "LastFirst(skipped=0)\nLastFirst(skipped=8)\n"
 
 
 @pytest.mark.long
-def test_a_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cached(tmp_path):
+def test_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cached(tmp_path):
     in_function = "def make():\n" + textwrap.indent(POLICY, "    ") + "    return LastFirst(skipped=1)\n"
     typed = POLICY + in_function.replace("last-first", "in-function") + PLAY
     assert python(tmp_path, code=typed + "print(rewards([LastFirst(), make()], jobs=2))") == "[50.0, 0.0]\n"
@@ -295,12 +220,9 @@ def test_a_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cac
 
 
 @pytest.mark.long
-def test_a_policy_of_a_script_plays_in_two_processes(tmp_path):
+def test_policy_of_a_script_plays_in_two_processes(tmp_path):
     script = tmp_path / "mine.py"
-    script.write_text(
-        POLICY
-        + PLAY
-        + "if __name__ == '__main__':\n    print(rewards([LastFirst(), LastFirst(skipped=1)], jobs=2))"
-    )
+    play = "if __name__ == '__main__':\n    print(rewards([LastFirst(), LastFirst(skipped=1)], jobs=2))"
+    script.write_text(POLICY + PLAY + play)
     assert python(tmp_path, str(script)) == "[50.0, 0.0]\n"
     assert not list((tmp_path / "cache").glob("__main__*"))

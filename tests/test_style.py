@@ -28,10 +28,6 @@ def test_the_list_only_shrinks(hits_by_file):
     assert shrinking.NUMBERS_MAY_BE_HIGH or not to_lower, "run python -m tests.support.style --update"
 
 
-def test_new_folders_are_not_in_the_list():
-    assert not {"tests/support", "tests/doors"} & style.not_clean().keys()
-
-
 def test_lines_of_hits_are_those_of_the_file():
     docstring = '"""First line.\n\nNobody clicks.\n"""\n'
     text = docstring + 'x = told  # The list is\n# no number.\ny = ("sent "\n    "anew")\n'
@@ -42,15 +38,3 @@ def test_lines_of_hits_are_those_of_the_file():
 def test_strings_and_comments_are_prose_and_the_rest_are_names():
     code, prose = style.parts("floor = f(\"it's\")  # not 'quoted\nplace", ".py")
     assert (code, prose) == ('floor = f("")  ""\nplace', "\0it's\0not 'quoted")
-
-
-def test_hits_are_listed_by_package():
-    hit = (1, "told", style.RULES[0])
-    by_file = {"src/firstclick/new/a/x.py": [hit, hit], "tests/old/y.py": [], "README.md": [hit]}
-    assert style.by_package(by_file) == {"src/firstclick/new": 2, "README.md": 1}
-
-
-def test_a_file_counts_for_its_longest_prefix():
-    listed = {"src/a": 1, "src/a/b.py": 1}
-    prefixes = [style.prefix(name, listed) for name in ("src/a/b.py", "src/a/c.py", "src/ab.py")]
-    assert prefixes == ["src/a/b.py", "src/a", "src/ab.py"]

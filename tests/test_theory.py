@@ -14,6 +14,7 @@ from firstclick.online.engine import PolicyEngine
 from tests.support.awkward import short_id
 
 SETTING = {"n_features": 7, "k": 3, "steps": 1234, "sigma": 0.6, "theta_norm": 1.7}
+formulas = pytest.mark.parametrize("formula", [confidence_width, regret_bound])
 
 
 def width_of_the_paper(n_features, k, steps, sigma, theta_norm, delta=None):
@@ -31,11 +32,8 @@ def bound_of_the_paper(c, n_features, k, steps, sigma, **_):
     return 1 + k * 2 * c * math.sqrt(numerator) / math.sqrt(denominator)
 
 
-def test_the_width_for_the_papers_sizes_is_15_96():
+def test_width_and_bound_follow_the_paper():
     assert round(confidence_width(n_features=20, k=4, steps=100_000), 2) == 15.96
-
-
-def test_the_width_and_the_bound_follow_the_paper_for_unequal_values():
     c = confidence_width(**SETTING)
     assert c == pytest.approx(width_of_the_paper(**SETTING), rel=1e-12)
     # By bc: 7 log(1 + 3702 / 2.52) = 51.051350512, 2 log 3702 = 16.433256986.
@@ -51,147 +49,116 @@ def test_the_width_and_the_bound_follow_the_paper_for_unequal_values():
     theta_norm=st.floats(0, 10),
     delta=st.one_of(st.none(), st.floats(1e-100, 0.999)),
 )
-def test_the_width_follows_the_paper_for_any_values(**values):
+def test_width_follows_the_paper_for_any_values(**values):
     assert confidence_width(**values) == pytest.approx(width_of_the_paper(**values), rel=1e-9)
 
 
-def test_delta_takes_the_place_of_one_over_nk():
-    steps, k = SETTING["steps"], SETTING["k"]
-    assert confidence_width(**SETTING, delta=1 / (steps * k)) == pytest.approx(confidence_width(**SETTING))
-    assert confidence_width(**SETTING, delta=0.05) == pytest.approx(width_of_the_paper(**SETTING, delta=0.05))
+def test_delta_replaces_one_over_nk():
+    delta = 1 / (SETTING["steps"] * SETTING["k"])
+    assert confidence_width(**SETTING, delta=delta) == pytest.approx(confidence_width(**SETTING))
     widths = [confidence_width(**SETTING, delta=delta) for delta in (0.5, 0.05, 1e-9, 5e-324)]
     assert widths == sorted(set(widths))
     assert math.isfinite(widths[-1])
 
 
+@formulas
 @pytest.mark.parametrize("name", ["n_features", "k", "steps"])
-@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
 def test_width_and_bound_rise_with_every_size(formula, name):
     values = [formula(**{**SETTING, name: size}) for size in (1, 2, 3, 10, 100, 10_000)]
     assert values == sorted(set(values))
 
 
-def test_the_bound_grows_slower_than_the_steps():
+def test_bound_grows_slower_than_the_steps():
     short, long = (regret_bound(**{**SETTING, "steps": steps}) for steps in (10**6, 10**8))
     assert 10 < long / short < 20
 
 
-def test_large_noise_still_gives_a_bound():
-    # 1 + 1e-18 is 1 in floats: its logarithm must not be taken.
-    assert math.isfinite(regret_bound(**{**SETTING, "sigma": 1e9}))
+WHOLE, FINITE = "must be a whole number of at least 1", "must be a finite number"
 
 
+@formulas
 @pytest.mark.parametrize(
-    ("name", "value", "sentence"),
+    ("name", "value", "problem"),
     [
-        ("n_features", 0, "n_features must be a whole number of at least 1, got 0"),
-        ("n_features", 2.5, "n_features must be a whole number of at least 1, got 2.5"),
-        ("k", -1, "k must be a whole number of at least 1, got -1"),
-        ("steps", 100000.5, "steps must be a whole number of at least 1, got 100000.5"),
-        ("steps", math.inf, "steps must be a finite number, got inf"),
-        ("steps", "100", "steps must be a finite number, got '100'"),
-        ("steps", None, "steps must be a finite number, got None"),
-        ("k", True, "k must be a finite number, got True"),
-        ("sigma", 0, "sigma must be above 0, got 0"),
-        ("sigma", -0.5, "sigma must be above 0, got -0.5"),
-        ("sigma", math.nan, "sigma must be a finite number, got nan"),
-        ("theta_norm", -1e-9, "theta_norm must be at least 0, got -1e-09"),
+        ("n_features", 0, WHOLE),
+        ("n_features", 2.5, WHOLE),
+        ("n_features", -(10**5000), WHOLE),
+        ("k", -1, WHOLE),
+        ("k", True, FINITE),
+        ("k", 1e301, "must be at most 1e+300"),
+        ("steps", 100000.5, WHOLE),
+        ("steps", math.inf, FINITE),
+        ("steps", "100", FINITE),
+        ("steps", None, FINITE),
+        ("steps", 10**400, "must be at most 1e+300, got a whole number of about 401 digits"),
+        ("steps", 10**5000, "must be at most 1e+300, got a whole number of about 5,001 digits"),
+        ("sigma", 0, "must be above 0"),
+        ("sigma", -0.5, "must be above 0"),
+        ("sigma", math.nan, FINITE),
+        ("sigma", 1e300, "must be between 1e-100 and 1e+100"),
+        ("sigma", 1e-300, "must be between 1e-100 and 1e+100"),
+        ("sigma", 10**400, "must be between 1e-100 and 1e+100"),
+        ("sigma", Fraction(1, 10**400), "must be between 1e-100 and 1e+100"),
+        ("theta_norm", -1e-9, "must be at least 0"),
+        ("theta_norm", 10**5000, "must be at most 1e+300"),
+        ("theta_norm", [10**5000], FINITE),
     ],
+    ids=short_id,
 )
-@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
-def test_a_bad_value_is_refused_with_its_name_and_value(formula, name, value, sentence):
+def test_bad_value_is_refused_with_its_name(formula, name, value, problem):
     with pytest.raises(InvalidInput) as caught:
         formula(**{**SETTING, name: value})
-    assert str(caught.value) == sentence
-
-
-ODD = [
-    ("steps", 10**400, "steps must be at most 1e+300, got a whole number of about 401 digits"),
-    ("steps", 10**5000, "steps must be at most 1e+300, got a whole number of about 5,001 digits"),
-    ("k", 1e301, "k must be at most 1e+300, got 1e+301"),
-    (
-        "n_features",
-        -(10**5000),
-        "n_features must be a whole number of at least 1, got a negative whole number of",
-    ),
-    ("sigma", 1e300, "sigma must be between 1e-100 and 1e+100, got 1e+300"),
-    ("sigma", 1e-300, "sigma must be between 1e-100 and 1e+100, got 1e-300"),
-    ("sigma", 10**400, "sigma must be between 1e-100 and 1e+100, got a whole number of about 401 digits"),
-    ("sigma", Fraction(1, 10**400), "sigma must be between 1e-100 and 1e+100, got Fraction(1, 1000"),
-    ("theta_norm", 10**5000, "theta_norm must be at most 1e+300, got a whole number of about 5,001 digits"),
-    ("theta_norm", [10**5000], "theta_norm must be a finite number, got a value of type list"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "sentence"), ODD, ids=short_id)
-@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
-def test_a_number_that_floats_have_no_room_for_is_refused_and_not_printed(formula, name, value, sentence):
-    with pytest.raises(InvalidInput) as caught:
-        formula(**{**SETTING, name: value})
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(f"{name} {problem}")
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("value", [10**400, Fraction(10**400), 1e301])
-def test_a_c_or_delta_that_floats_have_no_room_for_is_refused(value):
-    with pytest.raises(InvalidInput, match=r"^c must be at most 1e\+300, got "):
-        regret_bound(**SETTING, c=value)
+@pytest.mark.parametrize(
+    "delta", [0, 1, -0.1, 1.5, 10**400, Fraction(10**400), 1e301, Fraction(1, 10**400)], ids=short_id
+)
+def test_delta_lies_strictly_between_0_and_1(delta):
     with pytest.raises(InvalidInput, match=r"^delta must be between 0 and 1, got "):
-        confidence_width(**SETTING, delta=value)
-    with pytest.raises(InvalidInput, match=r"^delta must be between 0 and 1, got "):
-        confidence_width(**SETTING, delta=Fraction(1, 10**400))
+        confidence_width(**SETTING, delta=delta)
 
 
-def test_a_bound_that_exceeds_every_float_is_refused():
-    beyond = "the bound exceeds every number a computer knows; take numbers nearer to 1"
-    with pytest.raises(InvalidInput, match=beyond):
-        confidence_width(**SETTING | {"steps": 1e300, "k": 10**300})
-    with pytest.raises(InvalidInput, match=beyond):
-        confidence_width(**SETTING | {"steps": 10**300, "sigma": 1e-100})
-    with pytest.raises(InvalidInput, match=beyond):
-        regret_bound(**SETTING | {"steps": 10**300, "n_features": 10**300})
+def test_bound_that_exceeds_every_float_is_refused():
+    for formula, sizes in (
+        (confidence_width, {"steps": 1e300, "k": 10**300}),
+        (confidence_width, {"steps": 10**300, "sigma": 1e-100}),
+        (regret_bound, {"steps": 10**300, "n_features": 10**300}),
+    ):
+        with pytest.raises(InvalidInput, match="the bound exceeds every number a computer knows"):
+            formula(**SETTING | sizes)
 
 
-@pytest.mark.parametrize("sigma", [1e-100, 1e100])
-def test_the_bound_holds_to_the_ends_of_what_sigma_may_be(sigma):
+# At 1e9, 1 + 1e-18 is 1 in floats: its logarithm must not be taken.
+@pytest.mark.parametrize("sigma", [1e-100, 1e9, 1e100])
+def test_bound_holds_to_the_ends_of_what_sigma_may_be(sigma):
     c = confidence_width(**SETTING | {"sigma": sigma})
     assert c == pytest.approx(width_of_the_paper(**SETTING | {"sigma": sigma}), rel=1e-12)
     assert math.isfinite(regret_bound(**SETTING | {"sigma": sigma}))
 
 
-def test_numpys_small_integers_do_not_overflow():
+def test_small_integers_of_numpy_do_not_overflow():
     sizes = {"n_features": np.int8(20), "k": np.int8(100), "steps": np.int32(10**9)}
     assert confidence_width(**sizes) == confidence_width(n_features=20, k=100, steps=10**9)
 
 
-@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5])
-def test_delta_is_a_chance_strictly_between_0_and_1(delta):
-    with pytest.raises(InvalidInput, match=f"^delta must be between 0 and 1, got {delta}$"):
-        confidence_width(**SETTING, delta=delta)
-
-
-def test_a_c_below_the_least_is_refused_and_the_number_in_the_message_is_accepted():
+def test_c_below_the_least_is_refused_and_the_bound_is_proportional_to_c():
     least = confidence_width(**SETTING)
     with pytest.raises(InvalidInput, match=r"c must be at least .* for Theorem 1 to hold, got 13") as caught:
         regret_bound(**SETTING, c=13)
-    said = float(str(caught.value).split()[5])
-    assert regret_bound(**SETTING, c=said) == regret_bound(**SETTING) == regret_bound(**SETTING, c=least)
+    named = float(str(caught.value).split()[5])
+    bound = regret_bound(**SETTING)
+    assert regret_bound(**SETTING, c=named) == bound == regret_bound(**SETTING, c=least)
+    assert regret_bound(**SETTING, c=3 * least) - 1 == pytest.approx(3 * (bound - 1))
     with pytest.raises(InvalidInput, match="c must be at least"):
         regret_bound(**SETTING, c=math.nextafter(least, 0))
+    for c in (math.nan, math.inf, -1.0, "theory", 10**400, Fraction(10**400), 1e301):
+        with pytest.raises(InvalidInput, match=r"^c must be (a finite number|above 0|at most 1e\+300), got"):
+            regret_bound(**SETTING, c=c)
 
 
-@pytest.mark.parametrize("c", [math.nan, math.inf, -1.0, "theory"])
-def test_a_c_that_is_no_positive_number_is_refused(c):
-    with pytest.raises(InvalidInput, match=r"^c must be (a finite number|above 0), got"):
-        regret_bound(**SETTING, c=c)
-
-
-def test_a_larger_c_gives_a_bound_larger_in_proportion():
-    least = confidence_width(**SETTING)
-    assert regret_bound(**SETTING, c=3 * least) - 1 == pytest.approx(3 * (regret_bound(**SETTING) - 1))
-
-
-def test_the_policy_with_c_theory_uses_this_width_and_scales_features_to_norm_1():
+def test_policy_with_c_theory_uses_this_width_and_scales_features_to_norm_1():
     features = np.array([[3.0, 4.0], [0.1, 0.2], [1.0, 0.0]])
     policy = "cascade-lin-ucb:c=theory,horizon=500,sigma=0.5,theta_norm=2"
     numbers = PolicyEngine(policy, Catalog(["a", "b", "z"], features), k=1).numbers

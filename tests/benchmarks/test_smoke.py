@@ -15,10 +15,10 @@ from benchmarks.bench.tuned_numpy import TUNED
 from benchmarks.bench.world import build_world
 from benchmarks.loadtest import server_process
 from benchmarks.loadtest.generator import OpenLoop, Schedule
+from firstclick import make_policy
 from firstclick.catalog.search_tree import catalog_arrays
-from firstclick.cli.main import run_command_line
-from firstclick.registry import make_policy
-from firstclick.serve.service import open_service
+from firstclick.cli import run_command_line
+from firstclick.serve import open_service
 from firstclick.testing import Driver
 from tests.support.reference import policies as reference
 from tests.support.reference.rounds import FEATURES, ITEMS, D, K, rounds
@@ -35,9 +35,8 @@ SCRIPTS = sorted({path.stem for path in FOLDER.glob("*.py")} - WITHOUT_HELP) + [
 def test_script_prints_its_help(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [f"benchmarks.{script}", "--help"])
     monkeypatch.delitem(sys.modules, f"benchmarks.{script}", raising=False)
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit, match=r"^(0|None|)$"):
         runpy.run_module(f"benchmarks.{script}", run_name="__main__")
-    assert not end.value.code
     assert "usage:" in capsys.readouterr().out.lower()
 
 
@@ -123,17 +122,13 @@ def test_tuned_lin_ts_has_the_reference_posterior():
     assert list(tuned.recommend(NO_NOISE)) == slow.recommend(step, range(ITEMS), K)
 
 
-def test_tuned_ranked_lin_ts_ranks_as_the_reference():
+def test_tuned_linear_policies_rank_as_the_reference():
     slow, compared = reference.RankedLinTS(FEATURES, K, 0.7), 0
     for tuned in tuned_and_slow("ranked-lin-ts:sigma=0.7", slow):
         if all(ranker.B.any() for ranker in slow.rankers):
-            expected = slow.recommend(STEP, range(ITEMS), K)
-            assert tuned.recommend(NO_NOISE) == expected
+            assert tuned.recommend(NO_NOISE) == slow.recommend(STEP, range(ITEMS), K)
             compared += 1
     assert compared > 200
-
-
-def test_tuned_lin_ucb_ranks_as_the_reference():
     slow = reference.LinUCB(FEATURES, K, 0.7, 1.3)
     for tuned in tuned_and_slow("cascade-lin-ucb:sigma=0.7,c=1.3", slow):
         bounds = FEATURES @ np.linalg.solve(slow.M, slow.B) / 0.7**2

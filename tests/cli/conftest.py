@@ -5,9 +5,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,14 +14,10 @@ import pytest
 from firstclick.cli import main
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     code: int
     out: str
     err: str
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -57,9 +52,8 @@ def feedback():
     ]
 
 
-@pytest.fixture
-def ratings(folder):
-    """ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
+def write_ratings(folder):
+    """Write ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
     rows = feedback()
     for name, separator, header in (
         ("ratings.csv", ",", "user,item,rating\n"),
@@ -68,7 +62,31 @@ def ratings(folder):
     ):
         lines = "".join(separator.join(map(str, row)) + "\n" for row in rows)
         (folder / name).write_text(header + lines)
+
+
+@pytest.fixture
+def ratings(folder):
+    write_ratings(folder)
     return folder
+
+
+def write_movielens(folder, n_users=120, n_movies=290):
+    """Write a folder like ml-1m: ids with gaps, all but 20 movies in Adventure, a long tail."""
+    folder.mkdir()
+    draw = np.random.default_rng(11)
+    attraction = 0.7 * np.arange(1, n_movies + 1) ** -0.5
+    ratings = [
+        f"{3 * user + 1}::{2 * movie + 5}::{5 if draw.random() < 0.8 else 2}::978300760\n"
+        for user in range(n_users)
+        for movie in range(n_movies)
+        if draw.random() < attraction[movie] or movie == user % n_movies
+    ]
+    (folder / "ratings.dat").write_text("".join(ratings), encoding="latin-1")
+    movies = [
+        f"{2 * movie + 5}::Café {movie} (1999)::{'Adventure|Comedy' if movie < n_movies - 20 else 'Drama'}\n"
+        for movie in range(n_movies + 3)
+    ]
+    (folder / "movies.dat").write_text("".join(movies), encoding="latin-1")
 
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xterm", "COLUMNS": "80"}
@@ -138,6 +156,5 @@ def terminal(folder):
         if one.process.poll() is None:
             os.killpg(one.process.pid, 9)
             one.process.wait()
-        assert one.process.stdout is not None
         one.process.stdout.close()
         os.close(one.master)

@@ -1,4 +1,4 @@
-"""`--world fitted:FILE`: your page in `firstclick simulate` and `firstclick compare`."""
+"""`firstclick click-model`, and `--world fitted:FILE`: your page in `simulate` and `compare`."""
 
 import json
 
@@ -7,13 +7,67 @@ import pytest
 
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.studies.guide.fitted_page import FittedPage
+from tests.support.made_up_log import chain_clicks, shuffled_slates
 
 ITEMS = ("tea", "cocoa", "milk", "juice", "water")
 
 
 @pytest.fixture
+def slates(folder):
+    """slates.jsonl: 4,000 slates of a page whose users click several items; 40 without a report."""
+    generator = np.random.default_rng(9)
+    shown = shuffled_slates(generator, 4000, 8, 4)
+    attraction, leaving = np.linspace(0.1, 0.5, 8)[shown], np.linspace(0.8, 0.1, 8)[shown]
+    clicks, _ = chain_clicks(generator, attraction, leaving, 0.8)
+    lines = []
+    for number, (slate, clicked) in enumerate(zip(shown, clicks, strict=True)):
+        line = {"items": [f"item {item}" for item in slate], "segment": "new" if number % 3 else "old"}
+        line["clicks"] = None if number % 100 == 7 else np.flatnonzero(clicked).tolist()
+        lines.append(json.dumps(line) + "\n")
+    (folder / "slates.jsonl").write_text("".join(lines))
+
+
+def test_best_fitting_model_is_reported_and_saved(run, slates, folder):
+    fitted = run("click-model", "fit", "slates.jsonl", "--out", "fit.npz", "--page", "fit.html")
+    assert fitted.code == 0, fitted.err
+    assert fitted.out.startswith("dbn fits best. Nats a slate worse than dbn: ")
+    assert "A cascade is not good enough" in fitted.out
+    assert "Policy: dcm-lin-ucb:stop=learned" in fitted.out
+    assert "40 slates without a reported outcome are left out" in fitted.err
+    page = (folder / "fit.html").read_text()
+    assert "Click models of slates.jsonl" in page
+    assert "dbn fits best" in page
+    assert "dbn: 3,960 slates, 8 of 8 items shown" in run("click-model", "describe", "fit.npz").out
+    described = json.loads(run("click-model", "describe", "fit.npz", "--json").out)
+    assert (described["model"], described["k"], described["slates"]) == ("dbn", 4, 3960)
+
+
+def test_fit_as_json_compares_models_and_a_single_one_has_no_verdict(run, slates):
+    fit = ("click-model", "fit", "slates.jsonl", "--json")
+    page = json.loads(run(*fit, "--by-segment").out)
+    assert (page["slates"], page["unreported"]) == (3960, 40)
+    assert [model["model"] for model in page["models"]] == ["cm", "dcm", "sdbn", "pbm", "dbn"]
+    assert page["verdict"]["best"] == "dbn"
+    assert page["fit"]["segments"] == 2
+    assert json.loads(run(*fit, "--click-model", "pbm").out)["verdict"] is None
+    out = run(*fit[:-1], "--click-model", "pbm").out
+    assert "fits best" not in out
+    assert "pbm: chances of being examined, by position" in out
+
+
+def test_counts_make_a_position_based_model(run, folder):
+    counts = ("tea,1,900,450", "tea,2,400,80", "jam,1,300,60", "jam,2,1000,41", "jam,3,10,11")
+    rows = "".join(f"all,{row}\n" for row in counts)
+    (folder / "counts.csv").write_text("segment,item,position,impressions,clicks\n" + rows)
+    fitted = run("click-model", "fit", "counts.csv", "--counts", "--out", "fit.npz")
+    assert fitted.code == 0, fitted.err
+    assert "1 with more clicks than impressions (row 5): they count as clicked each time" in fitted.err
+    assert json.loads(run("click-model", "describe", "fit.npz", "--json").out)["model"] == "pbm"
+
+
+@pytest.fixture
 def fit_file(folder):
-    """Users on a desk and on a phone, who look at three positions by chance; the desk has no water."""
+    """A page of three positions: users on a desk and on a phone; no water was shown on a desk."""
     ClickFit(
         model="pbm", items=ITEMS, segments=("desk", "phone, old"), shares=np.array([0.75, 0.25]),
         attraction=np.array([[0.1, 0.2, 0.3, 0.4, 0.5], [0.5, 0.4, 0.3, 0.2, 0.1]]),
@@ -23,66 +77,60 @@ def fit_file(folder):
     return folder / "fit.npz"
 
 
-def test_simulate_plays_in_the_world_of_a_fit_and_calls_items_by_their_names(run, fit_file):
+def test_simulate_plays_in_the_world_of_a_fit(run, fit_file):
     play = ("--policy", "random", "--steps", 50, "--runs", 2, "--seed", 1, "--jobs", 1, "--json")
-    told = json.loads(run("simulate", "--world", "fitted:fit.npz", "--k", 2, *play).out)
+    page = json.loads(run("simulate", "--world", "fitted:fit.npz", "--k", 2, *play).out)
     # juice and milk on a desk, tea and cocoa on a phone.
     best = 0.75 * (0.4 + 0.5 * 0.3) + 0.25 * (0.5 + 0.5 * 0.4)
-    assert told["optimal_reward"] == pytest.approx(best)
-    assert {shown["item"] for shown in told["optimal_items"]} == {"juice", "milk", "tea", "cocoa"}
-    assert told["settings"]["world"] == "fitted:file=fit.npz"
-    alone = run("simulate", "--world", "fitted:fit.npz,segment=phone, old", "--k", 2, *play)
-    assert json.loads(alone.out)["optimal_reward"] == pytest.approx(0.5 + 0.5 * 0.4)
-    for spec, said in (
-        ("fitted:none.npz", "error: none.npz: no such file\n"),
-        ("fitted", "error: fitted needs the file of a fit: fitted:fit.npz\n"),
-    ):
-        seen = run("simulate", "--world", spec, *play)
-        assert (seen.code, seen.err[-len(said) :]) == (2, said)
-    seen = run("simulate", "--world", "fitted:fit.npz", "--k", 5, *play)
-    assert (seen.code, "--k must be at most 3, the positions of the page in the log, got 5" in seen.err) == (
-        2,
-        True,
-    )
+    assert page["optimal_reward"] == pytest.approx(best)
+    assert {shown["item"] for shown in page["optimal_items"]} == {"juice", "milk", "tea", "cocoa"}
+    assert page["settings"]["world"] == "fitted:file=fit.npz"
+    phone = run("simulate", "--world", "fitted:fit.npz,segment=phone, old", "--k", 2, *play)
+    assert json.loads(phone.out)["optimal_reward"] == pytest.approx(0.5 + 0.5 * 0.4)
 
 
 @pytest.mark.long
-def test_compare_says_which_policy_for_the_page_and_what_it_cannot_tell(run, fit_file):
-    play = ("--policy", "cascade-ts", "--steps", 60, "--runs", 3, "--jobs", 1, "--out", "page")
-    seen = run("compare", "--world", "fitted:fit.npz", *play)
+def test_compare_answers_for_the_page_with_its_limitations(run, fit_file):
+    call = ("compare", "--world", "fitted:fit.npz", "--policy", "cascade-ts", "--steps", 60, "--runs", 3,
+            "--jobs", 1, "--out", "page")  # fmt: skip
+    seen = run(*call)
     assert seen.code == 0, seen.err
     answer, _, _, *rows = seen.out.splitlines()
     assert answer.startswith(("Take ", "The runs cannot tell: "))
     assert {row.split()[0] for row in rows} == {"cascade-ts", "cascade-mixed", "random"}
-    assert "- It is model-based, not an estimate from the log" in seen.err
     page = (fit_file.parent / "page" / "guide.md").read_text()
     assert page.startswith(f"# Which policy for fit.npz?\n\n{answer}\n")
-    assert "- It is model-based, not an estimate from the log" in page
+    for text in (seen.err, page):
+        assert "- It is model-based, not an estimate from the log" in text
     # Another fit of the same name is another world: its cells are not those of before.
-    again = run("compare", "--world", "fitted:fit.npz", *play)
-    assert "9 of them finished already" in again.err
+    assert "9 of them finished already" in run(*call).err
     ClickFit(
         model="cm", items=ITEMS, segments=("",), shares=np.ones(1), attraction=np.full((1, 5), 0.2),
         satisfaction=np.empty((0, 0)), chances=np.empty(0), looks=np.ones((1, 5)), k=3,
     ).save("fit.npz")  # fmt: skip
-    assert run("compare", "--world", "fitted:fit.npz", *play).code == 2
-    assert "finished already" not in run("compare", "--world", "fitted:fit.npz", *play, "--overwrite").err
+    assert run(*call).code == 2
+    assert "finished already" not in run(*call, "--overwrite").err
 
 
-def test_a_fitted_page_is_compared_alone(run, fit_file):
-    for more, said in (
-        (("--world", "linear"), "fitted:fit.npz is played alone; leave out other worlds and --interactions"),
-        (("--interactions", "ratings.csv"), "fitted:fit.npz is played alone"),
-        (("--data", "."), "--data goes with the worlds of MovieLens"),
-        (("--sweep-k",), "--sweep-k goes with --interactions, or the worlds of MovieLens"),
-        (("--rank", 3), "--rank goes with --interactions"),
-        (("--k", 4), "--k must be at most 3, because 4 items compete"),
-    ):
-        seen = run("compare", "--world", "fitted:fit.npz", *more)
-        assert (seen.code, said in seen.err) == (2, True), seen.err
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("compare --world linear", "fitted:fit.npz is played alone; leave out other worlds"),
+        ("compare --interactions ratings.csv", "fitted:fit.npz is played alone"),
+        ("compare --data .", "--data goes with the worlds of MovieLens"),
+        ("compare --sweep-k", "--sweep-k goes with --interactions, or the worlds of MovieLens"),
+        ("compare --rank 3", "--rank goes with --interactions"),
+        ("compare --k 4", "--k must be at most 3, because 4 items compete"),
+        ("simulate --k 5", "--k must be at most 3, the positions of the page in the log, got 5"),
+    ],
+)
+def test_fitted_page_is_compared_alone_with_slates_of_its_log(run, fit_file, call, words):
+    command, *options = call.split()
+    seen = run(command, "--world", "fitted:fit.npz", *options)
+    assert (seen.code, words in seen.err) == (2, True), seen.err
 
 
-def test_the_page_has_slates_as_long_as_its_log_and_knows_segments_by_number(fit_file):
+def test_fitted_page_has_the_slates_of_its_log_and_segments_by_number(fit_file):
     page = FittedPage.of("fitted:fit.npz")
     assert (page.k, page.segments, page.name) == (3, 2, "fit.npz")
     assert page.call == "--world fitted:file=fit.npz --k 3"

@@ -1,4 +1,4 @@
-"""The progress bar, and Ctrl-C: one line, exit code 130, nobody left behind, nothing written."""
+"""The progress bar, and Ctrl-C: one line, exit code 130, no process left, nothing written."""
 
 import os
 import re
@@ -14,44 +14,17 @@ from firstclick.cli.progress_bar import CALLS_BACK
 from firstclick.experiments.engines import play_in_processes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+long = pytest.mark.long
 
-ENDLESS = (
-    "simulate",
-    "--world",
-    "blb",
-    "--k",
-    2,
-    "--steps",
-    10**9,
-    "--runs",
-    4,
-    "--policy",
-    "random",
-    "--out",
-    "new",
-)
+PLAY = ("simulate", "--world", "blb", "--k", 2, "--policy", "random", "--seed", 3)
+ENDLESS = (*PLAY, "--steps", 10**9, "--runs", 4, "--out", "new")
 INTERRUPTED = "error: interrupted; nothing was written"
 
 
-def interrupt(program):
-    """Ctrl-C, as a terminal sends it to everybody in the foreground."""
-    os.killpg(program.process.pid, signal.SIGINT)
-    # The terminal has no reader's end as long as any process of the program is left.
-    program.read_to_the_end(20)
-    assert program.process.returncode == 130
-    assert "Traceback" not in program.text
-    assert program.screen()[-1] == INTERRUPTED
-    assert all(line == INTERRUPTED or line.startswith("seed ") for line in program.screen())
-    assert program.process.stdout.read() == b""
-
-
-@pytest.mark.long
+@long
 @posix
-def test_the_bar_shows_the_time_left_and_leaves_no_trace(terminal, folder):
-    program = terminal(
-        "simulate", "--world", "blb", "--k", 2, "--steps", 400_000, "--runs", 2, "--policy", "random",
-        "--seed", 3, "--jobs", 1, "--out", "new",
-    )  # fmt: skip
+def test_bar_shows_the_time_left_and_leaves_no_trace(terminal, folder):
+    program = terminal(*PLAY, "--steps", 400_000, "--runs", 2, "--jobs", 1, "--out", "new")
     program.read_to_the_end()
     assert program.process.returncode == 0
     assert "preparing" in program.text
@@ -64,73 +37,70 @@ def test_the_bar_shows_the_time_left_and_leaves_no_trace(terminal, folder):
     assert row.startswith("random")
 
 
-@posix
-def test_there_is_no_bar_where_nobody_watches(run, monkeypatch):
+def test_without_a_terminal_there_is_no_bar(run, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    seen = run(
-        "simulate",
-        "--world",
-        "blb",
-        "--k",
-        2,
-        "--steps",
-        50,
-        "--runs",
-        2,
-        "--jobs",
-        1,
-        "--policy",
-        "random",
-        "--seed",
-        3,
-    )
-    assert seen.err == ""
+    assert run(*PLAY, "--steps", 50, "--runs", 2, "--jobs", 1).err == ""
+
+
+@pytest.fixture
+def interrupt(folder):
+    """`interrupt(program)`: Ctrl-C, as a terminal sends it to all of the foreground."""
+
+    def interrupt(program, seconds=20):
+        before = sorted(folder.iterdir())
+        os.killpg(program.process.pid, signal.SIGINT)
+        # The terminal has no reader's end as long as any process of the program is left.
+        program.read_to_the_end(seconds)
+        assert program.process.returncode == 130
+        assert "Traceback" not in program.text
+        assert program.screen() == [INTERRUPTED]
+        assert program.process.stdout.read() == b""
+        assert sorted(folder.iterdir()) == before
+
+    return interrupt
 
 
 @posix
-def test_ctrl_c_while_a_file_is_read(terminal, folder):
+def test_ctrl_c_while_a_file_is_read(terminal, folder, interrupt):
     os.mkfifo(folder / "pipe.csv")
-    program = terminal("simulate", "--interactions", "pipe.csv", "--out", "new")
+    program = terminal("simulate", "--interactions", "pipe.csv", "--seed", 3, "--out", "new")
     program.read_until(lambda text: "preparing" in text)
     time.sleep(0.3)
     interrupt(program)
-    assert [path.name for path in folder.iterdir()] == ["pipe.csv"]
 
 
 @posix
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_ctrl_c_while_kernels_compile(terminal, folder, tmp_path_factory, jobs):
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=long), 2])
+def test_ctrl_c_while_kernels_compile(terminal, tmp_path_factory, interrupt, jobs):
     empty = str(tmp_path_factory.mktemp("cache"))
     program = terminal(*ENDLESS, "--jobs", jobs, "--policy", "cascade-kl-ucb", FIRSTCLICK_CACHE_DIR=empty)
     program.read_until(lambda text: "loading kernels" in text)
     time.sleep(1.5)
-    started = time.monotonic()
-    interrupt(program)
-    assert time.monotonic() - started < 15, "a worker is not asked to finish its compilation"
-    assert list(folder.iterdir()) == []
+    # A worker does not finish its compilation.
+    interrupt(program, seconds=15)
 
 
 @posix
-@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.long), 0.3])
-def test_ctrl_c_while_workers_start(terminal, folder, seconds):
-    program = terminal(*ENDLESS, "--jobs", 2, "--policy", "cascade-ts")
-    program.read_until(lambda text: "loading kernels" in text)
+@pytest.mark.parametrize(
+    ("moment", "seconds", "jobs"),
+    [
+        pytest.param("loading kernels", 0.0, 2, marks=long),
+        pytest.param("loading kernels", 0.3, 2, marks=long),
+        pytest.param("playing", 0.0, 1, marks=long),
+        ("playing", 0.0, 2),
+    ],
+)
+def test_ctrl_c_while_workers_start_and_play(terminal, interrupt, moment, seconds, jobs):
+    program = terminal(*ENDLESS, "--jobs", jobs, "--policy", "cascade-ts")
+    program.read_until(lambda text: moment in text)
     time.sleep(seconds)
     interrupt(program)
-    assert list(folder.iterdir()) == []
 
 
-@posix
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_ctrl_c_while_playing(terminal, folder, jobs):
-    program = terminal(*ENDLESS, "--jobs", jobs)
-    program.read_until(lambda text: "playing" in text)
-    interrupt(program)
-    assert list(folder.iterdir()) == []
-
-
-def killed(program):
-    """kill -9, which nobody can answer; and then nobody is left within seconds."""
+def kill(program, moment):
+    """kill -9, which no process can answer; no worker is left after seconds."""
+    program.read_until(lambda text: moment in text)
+    time.sleep(0.3)
     program.process.kill()
     try:
         # The terminal has no reader's end as long as any process of the program is left.
@@ -141,12 +111,9 @@ def killed(program):
 
 
 @posix
-@pytest.mark.parametrize("moment", [pytest.param("loading kernels", marks=pytest.mark.long), "playing"])
-def test_kill_9_leaves_no_worker_behind(terminal, folder, moment):
-    program = terminal(*ENDLESS, "--jobs", 2)
-    program.read_until(lambda text: moment in text)
-    time.sleep(0.3)
-    killed(program)
+@pytest.mark.parametrize("moment", [pytest.param("loading kernels", marks=long), "playing"])
+def test_kill_9_leaves_no_worker_behind(terminal, moment):
+    kill(terminal(*ENDLESS, "--jobs", 2), moment)
 
 
 EXPERIMENT = """
@@ -158,57 +125,55 @@ runs = 2
 """
 
 
-@pytest.mark.long
+@long
 @posix
 def test_kill_9_of_an_experiment_leaves_no_worker_behind(terminal, folder):
     (folder / "mine.toml").write_text(EXPERIMENT)
-    program = terminal("run", "mine.toml", "--out", "new", "--jobs", 2)
-    program.read_until(lambda text: "playing" in text)
-    time.sleep(0.3)
-    killed(program)
+    kill(terminal("run", "mine.toml", "--out", "new", "--jobs", 2), "playing")
 
 
 class Deaf:
-    """A task that tells whether its process was born with Ctrl-C blocked."""
+    """A task that returns whether its process began with Ctrl-C blocked."""
 
     def play(self, report):
         return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 @posix
-def test_a_worker_is_deaf_to_ctrl_c_from_its_first_import_on():
+def test_worker_blocks_ctrl_c_from_its_first_import_on():
     assert list(play_in_processes(iter([Deaf()]), lambda steps: None, 1)) == [True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_ctrl_c_that_a_compiler_swallows_is_heard_all_the_same(run, monkeypatch):
+def swallow(progress):
+    """Ctrl-C in code that swallows the exception."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    progress(5, 10)
+
+
+def call_back(module):
+    """Ctrl-C in what a compiler calls back, where no exception may be raised."""
+
+    def press(progress):
+        exec("signal.raise_signal(signal.SIGINT)", {"__name__": module, "signal": signal})
+        for _ in range(1000):
+            time.sleep(0.01)
+
+    return press
+
+
+@pytest.mark.parametrize("press", [swallow, *map(call_back, CALLS_BACK)])
+def test_ctrl_c_is_never_lost(run, monkeypatch, press):
     def play(*_, progress, **__):
         progress(0, 10)
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        progress(5, 10)
+        press(progress)
         pytest.fail("the interrupt was lost")
 
     monkeypatch.setattr(sys.modules["firstclick.cli.simulate"], "play", play)
     before = signal.getsignal(signal.SIGINT)
-    seen = run(*ENDLESS, "--seed", 1)
-    assert (seen.code, seen.out, seen.err) == (130, "", INTERRUPTED + "\n")
+    assert run(*ENDLESS) == (130, "", INTERRUPTED + "\n")
     assert signal.getsignal(signal.SIGINT) is before
-
-
-@pytest.mark.parametrize("module", CALLS_BACK)
-def test_ctrl_c_in_what_a_compiler_calls_back_is_answered_a_moment_later(run, monkeypatch, module):
-    def play(*_, progress, **__):
-        progress(0, 10)
-        called_back = {"__name__": module, "signal": signal}
-        exec("signal.raise_signal(signal.SIGINT)", called_back)
-        for _ in range(1000):
-            time.sleep(0.01)
-        pytest.fail("the interrupt was lost")
-
-    monkeypatch.setattr(sys.modules["firstclick.cli.simulate"], "play", play)
-    seen = run(*ENDLESS, "--seed", 1)
-    assert (seen.code, seen.out, seen.err) == (130, "", INTERRUPTED + "\n")
 
 
 def test_ctrl_c_while_the_report_is_written_leaves_nothing(run, folder, monkeypatch):
@@ -216,6 +181,5 @@ def test_ctrl_c_while_the_report_is_written_leaves_nothing(run, folder, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(firstclick.report, "save_figure", pressed)
-    seen = run(*ENDLESS, "--steps", 20, "--jobs", 1, "--seed", 1)
-    assert (seen.code, seen.out, seen.err) == (130, "", INTERRUPTED + "\n")
+    assert run(*ENDLESS, "--steps", 20, "--jobs", 1) == (130, "", INTERRUPTED + "\n")
     assert list(folder.iterdir()) == []

@@ -14,19 +14,19 @@ def test_json_describes_every_policy_and_every_parameter(run):
     described = {entry["name"]: entry for entry in json.loads(seen.out)}
     assert list(described) == list(policy_classes())
     for name, cls in policy_classes().items():
-        assert described[name]["needs_features"] is cls.needs_features
-        assert described[name]["research"] is is_research(cls)
+        entry = described[name]
+        assert entry["needs_features"] is cls.needs_features
+        assert entry["research"] is is_research(cls)
         # JSON has lists and no tuples.
-        assert {key: entry["default"] for key, entry in described[name]["parameters"].items()} == json.loads(
-            json.dumps(cls.defaults())
-        )
+        defaults = {key: parameter["default"] for key, parameter in entry["parameters"].items()}
+        assert defaults == json.loads(json.dumps(cls.defaults()))
     assert described["cascade-ucb1"]["parameters"]["radius"] == {
         "default": 1.5, "help": "weight of the confidence radius", "rule": "above 0",
     }  # fmt: skip
     assert described["cascade-lin-ts"]["paper"] == "Zong et al. 2016, Algorithms 1 and 3"
 
 
-def test_the_list_shows_the_same_to_people(run):
+def test_list_shows_the_same_and_defaults_can_be_given_back(run):
     shown = run("policies", "--all").out
     for name, cls in policy_classes().items():
         assert f"\n{name}  " in "\n" + shown
@@ -39,6 +39,12 @@ def test_the_list_shows_the_same_to_people(run):
         ("cascade-mixed", "with features or without"),
     ):
         assert f"\n  {words}" in shown.partition(f"\n{name}  ")[2][:200]
+    for line in shown.splitlines():
+        word = line.split()[0]
+        if not line.startswith(" "):
+            name = word
+        elif "=" in word and not word.endswith("="):
+            assert make_policy(f"{name}:{word}").label == name
 
 
 CORE = {
@@ -48,30 +54,18 @@ CORE = {
 }  # fmt: skip
 
 
-def test_without_all_the_core_is_listed_and_one_line_says_so(run):
+def test_without_all_the_core_is_listed_and_no_line_is_folded(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
     seen = run("policies")
-    listed = {line.split()[0] for line in seen.out.splitlines() if not line.startswith(" ")}
+    lines = seen.out.splitlines()
+    listed = {line.split()[0] for line in lines if not line.startswith(" ")}
     assert {name for name in listed if policy_classes()[name].__module__.startswith("firstclick.")} == CORE
+    assert max(map(len, lines)) > 150
     assert seen.err == "17 research policies are not listed: firstclick policies --all\n"
     described = json.loads(run("policies", "--json").out)
     assert {entry["name"] for entry in described} == listed
     assert not any(entry["research"] for entry in described)
     assert run("policies", "--all").err == ""
-
-
-def test_a_default_can_be_given_back_as_it_is_shown(run):
-    for line in run("policies", "--all").out.splitlines():
-        if not line.startswith(" "):
-            name = line.split()[0]
-        elif "=" in line.split()[0] and not line.split()[0].endswith("="):
-            assert make_policy(f"{name}:{line.split()[0]}").label == name
-
-
-def test_in_a_pipe_no_line_is_folded(run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    lines = run("policies").out.splitlines()
-    assert max(map(len, lines)) > 150
-    assert all(line.startswith("  ") or line.split()[0] in policy_classes() for line in lines)
 
 
 class Odd:

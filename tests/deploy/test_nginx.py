@@ -1,14 +1,12 @@
 """deploy/nginx.conf in a real nginx, between callers and two small servers that say what they were asked."""
 
 import http.client
-import os
 import re
-import signal
 import socket
 import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -32,7 +30,6 @@ class Replica(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Replica
     protocol_version = "HTTP/1.1"
 
     def _answer(self):
@@ -54,59 +51,52 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def free_port():
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def conf_for(ports, listen, folder):
+def conf_for(replicas, listen, folder):
     """The file as it is, with addresses of this machine in place of Docker's."""
     text = CONF.replace("/tmp/", f"{folder}/").replace("listen 8080", f"listen 127.0.0.1:{listen}")
-    for number, port in enumerate(ports, 1):
+    for number, replica in enumerate(replicas, 1):
         # There is no name to resolve here; nginx before 1.27.3 cannot.
-        text = re.sub(f"server replica-{number}:8000( resolve)?", f"server 127.0.0.1:{port}", text)
+        address = f"server 127.0.0.1:{replica.server_port}"
+        text = re.sub(f"server replica-{number}:8000( resolve)?", address, text)
     assert "replica-" not in re.sub("#.*", "", text)
     return text
 
 
-@contextmanager
-def balanced(folder):
+@pytest.fixture
+def balanced(tmp_path):
+    """The port of nginx, and the two replicas behind it."""
+    nginx = program("nginx", "/usr/sbin/nginx")
     replicas = [Replica(), Replica()]
     for replica in replicas:
         threading.Thread(target=replica.serve_forever, daemon=True).start()
-    port = free_port()
-    path = folder / "nginx.conf"
-    path.write_text(conf_for([one.server_port for one in replicas], port, folder))
-    words = [
-        program("nginx", "/usr/sbin/nginx"),
-        "-e",
-        "stderr",
-        "-c",
-        str(path),
-        "-g",
-        "daemon off; master_process off;",
-    ]
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    path = tmp_path / "nginx.conf"
+    path.write_text(conf_for(replicas, port, tmp_path))
+    words = [nginx, "-e", "stderr", "-c", str(path), "-g", "daemon off; master_process off;"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + AT_LAST
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    process.kill()
-                    pytest.fail(process.communicate()[1])
-                time.sleep(0.02)
+        while not accepts(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                pytest.fail(process.communicate()[1])
+            time.sleep(0.02)
         yield port, replicas
     finally:
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGTERM)
+        process.terminate()
         process.communicate(timeout=AT_LAST)
         for replica in replicas:
             replica.shutdown()
             replica.server_close()
+
+
+def accepts(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def ask(port, method, path, body=None, **headers):
@@ -117,21 +107,24 @@ def ask(port, method, path, body=None, **headers):
         return answer.status, answer.read().decode()
 
 
-def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_address(tmp_path):
+def test_addresses_of_visitors_are_forwarded_and_cannot_be_made_up(balanced):
     # nginx hears these from 127.0.0.1, in place of the proxy in front of it.
-    with balanced(tmp_path) as (port, _):
-        for sent, told in (
-            (None, "127.0.0.1"),
-            ("203.0.113.9", "203.0.113.9"),
-            ("203.0.113.9, 172.18.0.1", "203.0.113.9"),  # two proxies of ours
-            ("192.0.2.1, 203.0.113.9", "203.0.113.9"),  # the first is what the visitor says
-            ("192.0.2.1, 203.0.113.9, 10.0.0.7", "203.0.113.9"),
-            ("203.0.113.9:4711", "203.0.113.9"),
-            ("2001:db8::1", "2001:db8::1"),
-        ):
-            headers = {} if sent is None else {"x_forwarded_for": sent}
-            assert ask(port, "POST", "/v1/models/shop/recommend", "{}", **headers) == (200, told)
-            assert ask(port, "GET", "/v1/models", **headers) == (200, told)
+    port, replicas = balanced
+    for sent, forwarded in (
+        (None, "127.0.0.1"),
+        ("203.0.113.9", "203.0.113.9"),
+        ("203.0.113.9, 172.18.0.1", "203.0.113.9"),  # two proxies of ours
+        ("192.0.2.1, 203.0.113.9", "203.0.113.9"),  # the first is what the visitor says
+        ("192.0.2.1, 203.0.113.9, 10.0.0.7", "203.0.113.9"),
+        ("203.0.113.9:4711", "203.0.113.9"),
+        ("2001:db8::1", "2001:db8::1"),
+    ):
+        headers = {} if sent is None else {"x_forwarded_for": sent}
+        assert ask(port, "POST", "/v1/models/shop/recommend", "{}", **headers) == (200, forwarded)
+        assert ask(port, "GET", "/v1/models", **headers) == (200, forwarded)
+    # Numbers of one replica are not those of all.
+    assert ask(port, "GET", "/metrics")[0] == 404
+    assert not [path for replica in replicas for path in replica.asked if "metrics" in path]
 
 
 @pytest.mark.parametrize(
@@ -144,25 +137,19 @@ def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_add
         ("POST", "/v1/models/shop/warm-start", False),
     ],
 )
-def test_what_a_dying_replica_was_asked_is_repeated_only_if_it_may_be(tmp_path, method, path, again):
-    with balanced(tmp_path) as (port, (first, second)):
-        first.broken = True
-        codes = [ask(port, method, path, "{}" if method == "POST" else None)[0] for _ in range(2)]
-        assert codes.count(200) == (2 if again else 1)
-        assert len(first.asked) == 1
-        assert len(second.asked) == codes.count(200)
+def test_request_to_a_dying_replica_is_repeated_only_if_it_may_be(balanced, method, path, again):
+    port, (first, second) = balanced
+    first.broken = True
+    codes = [ask(port, method, path, "{}" if method == "POST" else None)[0] for _ in range(2)]
+    assert codes.count(200) == (2 if again else 1)
+    assert len(first.asked) == 1
+    assert len(second.asked) == codes.count(200)
 
 
-def test_a_request_for_a_replica_that_is_gone_goes_to_the_other(tmp_path):
-    with balanced(tmp_path) as (port, (first, second)):
-        first.shutdown()
-        first.server_close()
-        codes = [ask(port, "POST", "/v1/models/shop/warm-start", "{}")[0] for _ in range(4)]
-        assert codes == [200] * 4
-        assert len(second.asked) == 4
-
-
-def test_numbers_of_one_replica_are_not_given_out(tmp_path):
-    with balanced(tmp_path) as (port, replicas):
-        assert ask(port, "GET", "/metrics")[0] == 404
-        assert [one.asked for one in replicas] == [[], []]
+def test_request_for_a_replica_that_is_gone_goes_to_the_other(balanced):
+    port, (first, second) = balanced
+    first.shutdown()
+    first.server_close()
+    codes = [ask(port, "POST", "/v1/models/shop/warm-start", "{}")[0] for _ in range(4)]
+    assert codes == [200] * 4
+    assert len(second.asked) == 4

@@ -83,18 +83,14 @@ def test_programs_read_public_names_signatures_and_methods():
 
 
 @needs_griffe
-def test_no_directive_is_left_in_the_pages_for_programs():
+def test_pages_for_programs_have_no_directive_and_no_internals():
+    from api_text import api_text
     from site_hooks import DIRECTIVE
 
     for package in PACKAGES:
-        assert ":::" not in DIRECTIVE.sub("", api_page(package)), package
-        assert "heading_level" not in DIRECTIVE.sub("", api_page(package)), package
-
-
-@needs_griffe
-def test_programs_do_not_read_what_is_internal():
-    from api_text import api_text
-
+        text = DIRECTIVE.sub("", api_page(package))
+        assert ":::" not in text, package
+        assert "heading_level" not in text, package
     assert "kernel_rows" not in api_text("firstclick.Catalog")
     assert "write_with_copies" not in api_text("firstclick.serve.Service")
 

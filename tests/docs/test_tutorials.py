@@ -33,27 +33,15 @@ def check_outputs(cells):
         assert not re.search(r"/(home|root|work|tmp|Users)/|Warning|\\u001b", shown), shown
 
 
-def test_there_are_five():
+def test_five_tutorials_are_short_and_link_to_pages():
     assert [source.stem[0] for source in SOURCES] == list("12345")
-
-
-@each_tutorial
-def test_cells_fit_on_a_screen(source):
-    for cell in cells_of(source.read_text(encoding="utf-8")):
-        assert len(cell.source.splitlines()) <= MOST_LINES, cell.source
-
-
-@each_tutorial
-def test_links_lead_to_pages(source):
+    cells = [cell for source in SOURCES for cell in cells_of(source.read_text(encoding="utf-8"))]
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    for cell in cells_of(source.read_text(encoding="utf-8")):
+    for cell in cells:
+        assert len(cell.source.splitlines()) <= MOST_LINES, cell.source
         for link in re.findall(r"\]\((?!http)([^)]+)\.html\)", cell.source):
             page = os.path.normpath(f"tutorials/{link}")
             assert f"{page}.md" in nav or f"{page}.ipynb" in nav, link
-
-
-def test_texts_are_short():
-    cells = [cell for source in SOURCES for cell in cells_of(source.read_text(encoding="utf-8"))]
     assert sum(len(cell.source.split()) for cell in cells if cell.kind == "markdown") <= MOST_WORDS
 
 
