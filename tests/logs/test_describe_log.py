@@ -60,8 +60,8 @@ AB, BA = shown("ab", 0), shown("ba")
         ([shown("ab")], "cannot", "No slate was clicked: nothing can be evaluated"),
         ([shown("a", 0)], "cannot", "One item was shown always"),
         ([shown("aa", 0)], "cannot", "No slate can be used"),
-        ([AB], "cannot", "One list was shown always: nothing can be said of other lists; log 5 % of slates with "
-         "explore=0.05"),
+        ([AB], "cannot", "One list was shown always: nothing can be said of other lists; log 5 % of slates "
+         "with explore=0.05"),
         ([AB, shown("ba", 1)], "cannot", "Without propensities other policies cannot be estimated"),
         ([AB], "cannot", "Every slate with a known outcome was clicked."),
         ([AB | {"propensities": [1, 1]}, BA | {"propensities": [1, 1]}], "cannot", "Every propensity is 1"),
