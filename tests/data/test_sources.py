@@ -179,9 +179,7 @@ class TestYelp(SourceTests):
         "facts": {"businesses": 6, "restaurants": 4, "reviews": 14, "users": 7},
     }  # fmt: skip
     pairs = {(user, b) for user, b in REVIEWS if b in {"b7", "b2", "b5"}}
-    cut_off = [
-        (REVIEW, 60, 14, """expected one JSON object, got '{"review_id": "r13'""" + INCOMPLETE),
-    ]  # fmt: skip
+    cut_off = [(REVIEW, 60, 14, """expected one JSON object, got '{"review_id": "r13'""" + INCOMPLETE)]
     wrong = [
         (REVIEW, 14, "{", "expected one JSON object, got '{'"),
         (REVIEW, 3, "not json", "expected one JSON object, got 'not json'"),
@@ -221,30 +219,6 @@ class TestYelp(SourceTests):
         for other in (self.files[REVIEW][:-1], "\ufeff" + self.files[REVIEW]):
             assert sorted(pairs(load({REVIEW: other}))) == sorted(self.pairs)
 
-    def test_restaurants_are_ranked_by_distinct_reviewers(self, load):
-        # b2 has 4 reviewers, b5 3; b7 has 2 reviewers who wrote 4 reviews.
-        assert [load(n_items=n).item_ids for n in (1, 2)] == [("b2",), ("b2", "b5")]
-        for settings in ({"n_users": 1}, {}, {"n_users": 2, "users_by": "first-met"}):
-            assert load(**settings).item_ranks.tolist() == [0, 1, 2]
-        # With three more b7 leads, though none of them is kept, and b2 and b7 are left with two each.
-        reviews = [*REVIEWS, ("x", "b7"), ("y", "b7"), ("z", "b7")]
-        read = load({REVIEW: as_lines(review(*entry) for entry in reviews)}, n_items=2, n_users=3)
-        assert (read.item_ids, read.item_ranks.tolist()) == (("b2", "b7"), [1, 0])
-
-    def test_users_are_ranked_by_distinct_restaurants(self, load):
-        # eater 3, walker 2 (the shop does not count), fan 1 though 3 reviews.
-        assert load(n_users=2).user_ids == ("eater", "walker")
-        # Among equals the lower id; fan is kept though the one restaurant kept is not theirs.
-        read = load(n_users=3, n_items=1)
-        assert read.user_ids == ("eater", "fan", "walker")
-        assert sorted(pairs(read)) == [("eater", "b2"), ("walker", "b2")]
-
-    def test_first_met_users_come_from_the_most_reviewed_restaurants(self, load):
-        # b2 in file order: late, walker, eater, once; then b5 adds third; then b7 adds fan.
-        met = ["late", "walker", "eater", "once", "third", "fan"]
-        for n in (1, 2, 4, 5, 6, 100):
-            assert load(users_by="first-met", n_users=n).user_ids == tuple(sorted(met[:n]))
-
     def test_restaurants_without_a_name_are_called_by_their_id(self, load):
         for name in ("", None):
             businesses = [
@@ -271,13 +245,20 @@ class TestYelp(SourceTests):
             {x: sum(p[k] == x for p in wanted) for x in {p[k] for p in wanted}} for k in (0, 1)
         )
         ranked = sorted(by_item, key=lambda b: (-by_item[b], b))
-        top_users = sorted(by_user, key=lambda u: (-by_user[u], u))[:17]
-        read = load(files, n_items=11, n_users=17)
-        assert (read.item_ids, read.user_ids) == (tuple(sorted(ranked[:11])), tuple(sorted(top_users)))
-        assert sorted(pairs(read)) == sorted((u, b) for u, b in wanted if u in top_users and b in ranked[:11])
-        assert read.item_ranks.tolist() == [ranked.index(item) for item in read.item_ids]
-        met = list(dict.fromkeys(u for b in ranked for u, at in entries if at == b))[:17]
-        assert load(files, n_items=11, n_users=17, users_by="first-met").user_ids == tuple(sorted(met))
+        active = sorted(by_user, key=lambda u: (-by_user[u], u))
+        # First met: by the reviews of the most reviewed restaurant in file order, then of the next.
+        met = list(dict.fromkeys(u for b in ranked for u, at in entries if at == b))
+        for n_items, n_users in ((11, 17), (1, 30), (100, 1)):
+            for users_by, users in (("reviews", active), ("first-met", met)):
+                read = load(files, n_items=n_items, n_users=n_users, users_by=users_by)
+                kept_users, kept_items = users[:n_users], ranked[:n_items]
+                assert (read.user_ids, read.item_ids) == (
+                    tuple(sorted(kept_users)),
+                    tuple(sorted(kept_items)),
+                )
+                kept = [(u, b) for u, b in wanted if u in kept_users and b in kept_items]
+                assert sorted(pairs(read)) == sorted(kept)
+                assert read.item_ranks.tolist() == [ranked.index(item) for item in read.item_ids]
 
 
 # 5 users and 4 songs. By plays: SOB 12, SOA 9, SOD 9, SOC 1; by rows SOA leads.
@@ -358,23 +339,6 @@ class TestMillionSong(SourceTests):
           for line in ("TR1", "TR1\t", "TR1\tRock\tPop\tJazz", "TR1,Rock")],
     ]  # fmt: skip
 
-    def test_songs_and_users_are_ranked_by_plays_over_all_rows(self, load):
-        assert load(n_items=1).item_ids == ("SOB",)
-        # SOA and SOD have 9 plays each: among equals the lower id is kept.
-        for triplets in (TRIPLETS, [TRIPLETS[5], *TRIPLETS[:5], *TRIPLETS[6:]]):
-            read = load({PLAYED: triplet_lines(triplets)}, n_items=2)
-            assert (read.item_ids, read.item_ranks.tolist()) == (("SOA", "SOB"), [1, 0])
-        # u3 has 4 plays of three songs; u1 and u9 have 3 of one.
-        assert load(n_users=4).user_ids == ("u1", "u3", "u50", "u7")
-        # u7 is kept without a row: users are counted over all songs.
-        read = load(n_items=1, n_users=2)
-        assert (read.user_ids, pairs(read)) == (("u50", "u7"), [("u50", "SOB")])
-        # A user whose rows are scattered is still one.
-        scattered = load({PLAYED: triplet_lines(TRIPLETS[at] for at in (2, 0, 5, 3, 6, 1, 7, 4))}, n_users=3)
-        ordered = load(n_users=3)
-        assert scattered.user_ids == ordered.user_ids
-        assert sorted(pairs(scattered)) == sorted(pairs(ordered))
-
     def test_groups_are_the_genres_of_all_tracks(self, load):
         groups = load(minority="yes").item_groups
         assert groups == (("Pop_Rock", "Rock"), ("Electronic", "Rock"), (), ("Jazz", "Metal"))
@@ -406,14 +370,16 @@ class TestMillionSong(SourceTests):
         for user, song, plays in triplets:
             user_plays[user] = user_plays.get(user, 0) + plays
             song_plays[song] = song_plays.get(song, 0) + plays
-        top_users = sorted(user_plays, key=lambda user: (-user_plays[user], user))[:23]
-        top_songs = sorted(song_plays, key=lambda song: (-song_plays[song], song))[:9]
+        active = sorted(user_plays, key=lambda user: (-user_plays[user], user))
+        ranked = sorted(song_plays, key=lambda song: (-song_plays[song], song))
         files = {PLAYED: triplet_lines(triplets), LISTED: "TR1<SEP>SO000<SEP>a<SEP>b\n", "a.cls": None}
-        read = load(files, n_users=23, n_items=9)
-        assert (read.user_ids, read.item_ids) == (tuple(sorted(top_users)), tuple(sorted(top_songs)))
-        assert read.item_ranks.tolist() == [top_songs.index(song) for song in read.item_ids]
-        assert pairs(read) == [(u, s) for u, s, _ in triplets if u in top_users and s in top_songs]
-        assert read.facts["plays"] == sum(plays for *_, plays in triplets)
+        for n_users, n_items in ((23, 9), (1, 30), (40, 1)):
+            read = load(files, n_users=n_users, n_items=n_items)
+            users, songs = active[:n_users], ranked[:n_items]
+            assert (read.user_ids, read.item_ids) == (tuple(sorted(users)), tuple(sorted(songs)))
+            assert read.item_ranks.tolist() == [songs.index(song) for song in read.item_ids]
+            assert pairs(read) == [(u, s) for u, s, _ in triplets if u in users and s in songs]
+            assert read.facts["plays"] == sum(plays for *_, plays in triplets)
 
 
 # User, movie, stars: 3 users, 4 of 5 movies rated, ids with gaps; 31 is not liked, 8 not rated.
