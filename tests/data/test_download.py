@@ -132,24 +132,20 @@ def test_interrupted_download_is_kept_and_resumed(archive, server, tmp_path):
     assert server.requested == [None, "bytes=101-", "bytes=151-"]
 
 
-def test_server_without_ranges_starts_again(archive, server, tmp_path):
+def test_servers_may_lack_ranges_and_lengths(archive, server, tmp_path):
     server.ranges, server.cut = False, 101
     with failing(WorkFailed, "after 101 of"):
         download(archive, tmp_path)
     server.cut = None
     assert check_whole(archive, tmp_path) == (len(WHOLE), len(WHOLE))
     assert server.requested == [None, "bytes=101-"]
-
-
-def test_part_that_is_whole_is_not_fetched_again(archive, server, tmp_path):
-    (tmp_path / "small.zip.part").write_bytes(WHOLE)
-    check_whole(archive, tmp_path)
-    assert server.requested == [f"bytes={len(WHOLE)}-"]
-
-
-def test_checksum_decides_without_a_length(archive, server, tmp_path):
     server.length = False
-    assert check_whole(archive, tmp_path) == (len(WHOLE), 0)
+    assert check_whole(archive, tmp_path / "other") == (len(WHOLE), 0)
+    server.ranges = True
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "small.zip.part").write_bytes(WHOLE)
+    check_whole(archive, tmp_path / "part")
+    assert server.requested[-1] == f"bytes={len(WHOLE)}-"
 
 
 @pytest.mark.parametrize("have", [b"", b"something else that was there"])

@@ -27,13 +27,9 @@ LOG = {
     "noise": list("abcdefg"),
 }
 COLUMNS = {
-    "user_column": "who",
-    "item_column": "film",
-    "value_column": "stars",
-    "above": 3,
-    "name_column": "title",
+    "user_column": "who", "item_column": "film", "value_column": "stars", "above": 3, "name_column": "title",
     "group_column": "genre",
-}
+}  # fmt: skip
 TABLE = "table:user=who,item=film,value=stars,above=3,item_name=title,item_group=genre"
 
 
@@ -127,21 +123,15 @@ def test_columns_are_named_or_numbered(write):
 
 def test_values_above_a_threshold_attract(write):
     path = write("u,a,0\nu,b,3\nu,c,-2\nu,d,3.5\n")
-    for options, items in (
-        ({}, "abcd"),
-        ({"value_column": 2}, "bd"),
-        ({"value_column": 2, "above": 3}, "d"),
-    ):
+    for options, items in (({}, "abcd"), ({"value_column": 2}, "bd"), ({"value_column": 2, "above": 3}, "d")):
         read = read_interactions(path, **options)
         assert liked(read) == {("u", item) for item in items}
         assert (read.item_ids, read.attracted.dtype) == (tuple("abcd"), np.bool_)
-
-
-@pytest.mark.parametrize("value", ["3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"])
-def test_decimal_commas_are_numbers(write, value):
-    read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
-    assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
-    assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
+    # Decimal commas are numbers.
+    for value in ("3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"):
+        read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
+        assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
+        assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
 
 
 def test_ids_sort_as_numbers_if_all_are_whole_and_lose_their_blanks(write):
@@ -271,13 +261,14 @@ def test_wrong_text_is_refused_with_its_line(write, text, options, message):
 
 
 def test_contradicting_options_are_refused(write):
-    path = write("user,item\na,b\n")
     for options, word in (
         ({"above": 3}, "needs `value_column`"),
         ({"value_column": 1, "above": float("nan")}, "above must be a number, got nan"),
         ({"user_column": "user", "header": False}, "header=False"),
     ):
-        assert word in refusal(read_interactions, path, **options)
+        assert word in refusal(read_interactions, write("user,item\na,b\n"), **options)
+    with pytest.raises(InvalidInput, match=r"^table needs the path of its file: a CSV, TSV or Parquet file$"):
+        make_source(TABLE).load(None)
 
 
 def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
@@ -309,9 +300,7 @@ def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
 def test_numbers_that_no_float_and_no_text_can_hold_are_refused():
     for column, word in [
         ("stars", "value a whole number of about 5,001 digits in column stars"),
-        ("who", "at most 4,300 digits"),
-        ("film", "at most 4,300 digits"),
-        ("title", "at most 4,300 digits"),
+        *((column, "at most 4,300 digits") for column in ("who", "film", "title")),
     ]:
         log = LOG | {"film": [*LOG["film"][:6], 7]}  # An item is called by its first name.
         frame = pd.DataFrame(log | {column: pd.Series([*log[column][:6], 10**5000], dtype=object)})
@@ -323,8 +312,7 @@ def test_numbers_that_no_float_and_no_text_can_hold_are_refused():
         ({"user_column": 10**5000}, "the frame has no column a whole number of"),
         ({"user_column": "9" * 5000}, "the frame has no column '9999"),
     ):
-        message = refusal(interactions_from_frame, pd.DataFrame(LOG), **(COLUMNS | changed))
-        assert message.startswith(words)
+        assert refusal(interactions_from_frame, pd.DataFrame(LOG), **(COLUMNS | changed)).startswith(words)
 
 
 def test_wrong_columns_and_empty_logs_are_refused_in_every_form(files):
@@ -353,13 +341,6 @@ def test_damaged_parquet_and_options_of_text_are_refused(files, write):
     whole = path.read_bytes()
     for content in (whole[:-20], whole[:4] + bytes(len(whole[4:200])) + whole[200:]):
         assert "log.parquet" in refusal(read_interactions, write(content, "log.parquet"), **COLUMNS)
-
-
-def test_table_is_one_file(tmp_path, files):
-    table = make_source(TABLE)
-    with pytest.raises(InvalidInput, match=r"^table needs the path of its file: a CSV, TSV or Parquet file$"):
-        table.load(None)
-    assert table.find(files(LOG)[0]) == {"log": tmp_path / "log.csv"}
 
 
 def test_progress_counts_bytes_and_ends_with_all_of_them(write, files):
