@@ -65,25 +65,11 @@ def test_item_without_features_gets_the_mean_of_those_with_some(features):
     catalog = Catalog(["a", "b", "c", "d"], features)
     assert catalog.features.tolist() == [[1, 4], [1.5, 5], [2, 6], [1.5, 5]]
     assert catalog.cold_rows == [1, 3]
-    catalog.withdraw(["c", "d"])
-    # Withdrawn items count as typical too, cold ones do not.
-    catalog.add(["e", "f"], [None, [9.0, 20.0]])
-    assert catalog.features[4:].tolist() == [[4, 10], [9, 20]]
-    assert catalog.cold_rows == [1, 3, 4]
-    assert np.array_equal(catalog.arrays.columns[:, :6], catalog.features.T)
-    # Its features became known: another row, as for any item that changed.
-    catalog.withdraw(["b"])
-    catalog.add(["b"], [[0.0, 0.0]])
-    assert (catalog.cold_rows, catalog.features[1].tolist(), catalog.rows(["b"])) == (
-        [1, 3, 4],
-        [1.5, 5],
-        [6],
-    )
     again = Catalog.restored(catalog.items, catalog.features, catalog.hidden, cold_rows=catalog.cold_rows)
-    for one in (catalog, again):
-        one.add(["g"], [None])
-        assert one.features[7].tolist() == [3.0, 7.5]
-        assert one.cold_rows == [1, 3, 4, 7]
+    # Withdrawn items count too, cold ones do not.
+    again.withdraw(["c", "d"])
+    again.add(["e", "f"], [None, [9.0, 20.0]])
+    assert again.features[4:].tolist() == [[4, 10], [9, 20]]
 
 
 def test_cold_item_is_to_a_linear_policy_an_average_item(tmp_path):
@@ -142,25 +128,6 @@ def test_items_of_no_shown_row_are_refused_and_nothing_changes():
     assert [catalog.is_shown(row) for row in (-1, 0, 1, 4, 5)] == [False, True, False, True, False]
 
 
-def test_show_as_hides_rows_that_came_later():
-    catalog = Catalog(ITEMS, FEATURES)
-    catalog.withdraw(["zebra"])
-    earlier = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
-    catalog.withdraw(["a", 40])
-    catalog.add(["a", "new"], [[6.0, 6.0], [7.0, 7.0]])
-    catalog.show_again(["zebra"])
-    catalog.show_as(earlier.hidden)
-    assert catalog.hidden.tolist() == [0, 0, 0, 0, 1, 1, 1]
-    assert (len(catalog), len(earlier)) == (4, 4)
-    # The row that is shown stands for 'a'; when none is, the newest.
-    assert [catalog.row_of(item) for item in ("a", "new")] == [0, 6]
-    assert catalog.rows(["a", "new", 40]).tolist() == [0, 1]
-    catalog.withdraw(["a"])
-    assert catalog.row_of("a") == 5
-    catalog.show_again(["a"])
-    assert catalog.hidden.tolist() == [1, 0, 0, 0, 1, 0, 1]
-
-
 def test_rows_added_one_by_one_are_seldom_moved_or_indexed(monkeypatch):
     built = []
     build = kernel_rows.build_tree
@@ -194,7 +161,7 @@ class CatalogMachine(RuleBasedStateMachine):
         super().__init__()
         self.table, self.shown, self.ids = [[0.0, 0.5], [1.0, 1.5]], [True, True], [0, 1]
         self.catalog = Catalog(self.ids, self.table)
-        self.given, self.earlier = [], []
+        self.cold, self.given, self.earlier = [], [], []
         self.keep()
 
     def keep(self):
@@ -205,18 +172,35 @@ class CatalogMachine(RuleBasedStateMachine):
         rows = [row for row, other in enumerate(self.ids) if other == item]
         return next((row for row in rows if self.shown[row]), rows[-1] if rows else None)
 
-    @rule(items=st.lists(st.integers(0, 12), min_size=1, max_size=5, unique=True))
-    def add(self, items):
+    @rule(items=st.lists(st.integers(0, 12), min_size=1, max_size=5, unique=True), cold=st.booleans())
+    def add(self, items, cold):
         rows = [[float(len(self.table) + i), -float(item)] for i, item in enumerate(items)]
+        known = [row for place, row in enumerate(self.table) if place not in self.cold] + rows[cold:]
+        given = [*[None] * cold, *rows[cold:]]
         if any(self.row_of(item) is not None and self.shown[self.row_of(item)] for item in items):
             with pytest.raises(InvalidInput):
-                self.catalog.add(items, rows)
+                self.catalog.add(items, given)
         else:
-            self.catalog.add(items, rows)
+            self.catalog.add(items, given)
+            if cold:
+                rows[0] = np.mean(known, axis=0).tolist()
+                self.cold.append(len(self.table))
             self.table += rows
             self.shown += [True] * len(items)
             self.ids = self.ids + items
             self.keep()
+
+    @rule(data=st.data())
+    def change(self, data):
+        items = data.draw(st.lists(st.sampled_from(self.ids), max_size=3, unique=True))
+        rows = [[float(item), 0.25 * len(self.given)] for item in items]
+        self.catalog.change(items, np.reshape(rows, (-1, 2)))
+        for item, row in zip(items, rows, strict=True):
+            self.table[self.row_of(item)] = row
+        self.cold = [row for row in self.cold if row not in map(self.row_of, items)]
+        # What was given out changes with the catalog.
+        self.given.clear()
+        self.keep()
 
     @rule(items=st.lists(st.integers(0, 12), max_size=5))
     def withdraw(self, items):
@@ -264,7 +248,7 @@ class CatalogMachine(RuleBasedStateMachine):
         )  # fmt: skip
         again = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
         assert state_of(again) == state_of(catalog)
-        assert catalog.features.tolist() == self.table
+        assert (catalog.features.tolist(), catalog.cold_rows) == (self.table, self.cold)
         n_rows = len(self.table)
         assert arrays.rows.tolist() == arrays.labels.tolist() == list(range(n_rows))
         assert (arrays.labels.dtype, catalog.hidden.dtype) == (np.uint64, np.uint8)
