@@ -18,6 +18,7 @@ CUT_SHORT = "; the file ends within this line: is it cut short?"
 NO_END = "the last line has no end; is the file cut short? fetch it again, or end the line if it is whole"
 CONVERT = "bytes that are not UTF-8; convert the file to UTF-8"
 FROM_ARCHIVE = "bytes that are not UTF-8; take the file as it is in its archive"
+ONE_ARCHIVE = "; take both files from one archive"
 NOT_TEXT = "bytes that are neither UTF-8 nor ISO-8859-1; take the file as it is in its archive"
 
 
@@ -275,6 +276,7 @@ TRACKS = [
 ]
 PLAYED, LISTED, TASTE = "train_triplets.txt", "unique_tracks.txt", "taste_profile_song_to_tracks.txt"
 FIELDS = "expected 3 fields (user, song, play count) separated by tabs, got "
+PARTS = "expected 4 fields (track, song, artist, title) separated by <SEP>, got "
 PLAYS = "a play count must be a whole number from 1 to 2147483647, got "
 
 
@@ -307,32 +309,22 @@ class TestMillionSong(SourceTests):
     cut_off = [
         (PLAYED, 4, 8, f"{FIELDS}2{INCOMPLETE}"),
         (PLAYED, 1, 8, NO_END),
-        (
-            LISTED,
-            15,
-            5,
-            "expected 4 fields (track, song, artist, title) separated by <SEP>, got 3" + INCOMPLETE,
-        ),
+        (LISTED, 15, 5, f"{PARTS}3{INCOMPLETE}"),
         (LISTED, 3, 5, NO_END),
         (TASTE, 1, 4, NO_END),
     ]
     wrong = [
-        (PLAYED, number, line, problem)
-        for number in (1, 3)
-        for line, problem in [
-            ("u3\tSOA", FIELDS + "2"), ("u3\tSOA\t1\t2", FIELDS + "4"), ("", FIELDS + "1"),
-            ("u3,SOA,1", FIELDS + "1"),
-            ("u3\tSOA\t0", PLAYS + "'0'"), ("u3\tSOA\t-4", PLAYS + "'-4'"), ("u3\tSOA\t1.5", PLAYS + "'1.5'"),
-            ("u3\tSOA\t1_0", PLAYS + "'1_0'"), ("u3\tSOA\t", PLAYS + "''"),
-            ("u3\tSOA\t2147483648", PLAYS + "'2147483648'"),
-            ("u3\tTRA\t1", "a song id must be ASCII text that begins with SO, got 'TRA'"),
-            ("u3\tSOé\t1", r"a song id must be ASCII text that begins with SO, got 'SO\\xc3\\xa9'"),
-            ("\tSOA\t1", "a user id must be ASCII text that is not empty, got ''"),
-            ("ü\tSOA\t1", r"a user id must be ASCII text that is not empty, got '\\xc3\\xbc'"),
-            ("SOA\tu3\t1",
-             "expected user, song, play count, got the song 'SOA' first; are the columns swapped?"),
-        ]
-    ] + [
+        (PLAYED, 1, "", FIELDS + "1"), (PLAYED, 1, "u3\tSOA\t1\t2", FIELDS + "4"),
+        (PLAYED, 1, "u3\tSOA\t1.5", PLAYS + "'1.5'"), (PLAYED, 3, "u3\tSOA", FIELDS + "2"),
+        (PLAYED, 3, "", FIELDS + "1"), (PLAYED, 3, "u3,SOA,1", FIELDS + "1"),
+        *[(PLAYED, 3, f"u3\tSOA\t{plays}", f"{PLAYS}'{plays}'")
+          for plays in ("0", "-4", "1.5", "1_0", "", "2147483648")],
+        (PLAYED, 3, "u3\tTRA\t1", "a song id must be ASCII text that begins with SO, got 'TRA'"),
+        (PLAYED, 3, "u3\tSOé\t1", r"a song id must be ASCII text that begins with SO, got 'SO\\xc3\\xa9'"),
+        (PLAYED, 3, "\tSOA\t1", "a user id must be ASCII text that is not empty, got ''"),
+        (PLAYED, 3, "ü\tSOA\t1", r"a user id must be ASCII text that is not empty, got '\\xc3\\xbc'"),
+        (PLAYED, 3, "SOA\tu3\t1",
+         "expected user, song, play count, got the song 'SOA' first; are the columns swapped?"),
         (LISTED, 2, "TR1<SEP>SOB<SEP>Bj\udcf6rk<SEP>x", CONVERT),
         (TASTE, 2, "TR3\tSOA", "expected a song id that begins with SO first, got 'TR3'"),
         *[("a.cls", 3, line, f"expected a track, its genre and perhaps a minority genre, got {line!r}")
@@ -428,12 +420,7 @@ class TestMovieLens1M(MovieLensTests):
     wrong = [
         ("ratings.dat", 2, "1::9::x::0", "value 'x' in column 2 is not a number"),
         ("ratings.dat", 2, "1::\udce9::5::0", FROM_ARCHIVE),
-        (
-            "ratings.dat",
-            6,
-            "5::99::4::0",
-            "movie '99' is not in movies.dat; take both files from one archive",
-        ),
+        ("ratings.dat", 6, "5::99::4::0", "movie '99' is not in movies.dat" + ONE_ARCHIVE),
         ("movies.dat", 2, "9::Run", "expected MovieID::Title::Genres, got '9::Run'"),
         ("movies.dat", 2, "7::C::D", "movie '7' is listed for the second time"),
         ("movies.dat", 2, "9::C\0::D", NOT_TEXT),
@@ -480,7 +467,7 @@ class TestMovieLens20M(MovieLensTests):
     measured = ["ratings.csv"]
     cut_off = [("ratings.csv", 3, 8, NO_END), ("movies.csv", 3, 6, NO_END)]
     wrong = [
-        ("ratings.csv", 7, "5,99,4.0,0", "movie '99' is not in movies.csv; take both files from one archive"),
+        ("ratings.csv", 7, "5,99,4.0,0", "movie '99' is not in movies.csv" + ONE_ARCHIVE),
         ("movies.csv", 1, "id,name,x", "expected movieId,title,genres, got 'id,name,x'"),
         ("movies.csv", 2, "7,A", "expected 3 fields, got 2"),
     ]
@@ -503,7 +490,7 @@ class TestMovieLens100K(MovieLensTests):
     measured = ["u.data"]
     cut_off = [("u.data", 3, 7, NO_END), ("u.genre", 2, 5, NO_END)]
     wrong = [
-        ("u.data", 6, "5\t99\t4\t0", "movie '99' is not in u.item; take both files from one archive"),
+        ("u.data", 6, "5\t99\t4\t0", "movie '99' is not in u.item" + ONE_ARCHIVE),
         ("u.genre", 2, "Adventure|2", "expected genre|1, got 'Adventure|2'"),
         *[
             ("u.item", 1, line, f"expected 5 fields and a flag of 0 or 1 for each of 5 genres, got {line!r}")
