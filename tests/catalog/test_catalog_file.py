@@ -58,28 +58,28 @@ def refusal(read):
     ids=["commas", "semicolons", "case", "order"],
 )
 def test_catalog_is_the_same_however_it_is_written(read, content):
-    found = read(content)
-    assert (found.ids, found.names, found.groups) == (
+    result = read(content)
+    assert (result.ids, result.names, result.groups) == (
         ["e1", "007"], ["Espresso", "Tea, black"], ["coffee", ""],
     )  # fmt: skip
-    assert found.columns == {"strong": ["1", "0.5"], "sweet": ["0", "-0.25"]}
-    assert found.available == [None, None]
+    assert result.columns == {"strong": ["1", "0.5"], "sweet": ["0", "-0.25"]}
+    assert result.available == [None, None]
     # For a service without an encoder.
-    rows = np.array([item.features for item in found.items]).T.tolist()
-    assert dict(zip(found.feature_names, rows, strict=True)) == {"strong": [1.0, 0.5], "sweet": [0.0, -0.25]}
+    rows = np.array([item.features for item in result.items]).T.tolist()
+    assert dict(zip(result.feature_names, rows, strict=True)) == {"strong": [1.0, 0.5], "sweet": [0.0, -0.25]}
 
 
 def test_parquet_keeps_whole_numbers_dates_and_lists(read):
     noon = pl.Series([datetime(2024, 5, 1, 12), None]).dt.replace_time_zone("Europe/Berlin")
-    found = read({
+    result = read({
         "id": pl.Series([7, 8], dtype=pl.Int32), "name": pl.Series(["Seven", None], dtype=pl.Categorical),
         "half": pl.Series([0.5, None], dtype=pl.Float32), "organic": [True, False],
         "since": pl.Series([date(2024, 5, 1), None]), "at": [datetime(2024, 5, 1, 6), datetime(2024, 5, 2)],
         "vec": [[1.0, 2.0], [3.0, 4.5]], "zone": noon,
     })  # fmt: skip
-    assert (found.ids, found.names) == ([7, 8], ["Seven", ""])
-    assert type(found.ids[0]) is int
-    assert found.columns == {
+    assert (result.ids, result.names) == ([7, 8], ["Seven", ""])
+    assert type(result.ids[0]) is int
+    assert result.columns == {
         "half": [0.5, None], "organic": [True, False], "since": ["2024-05-01", None],
         "at": ["2024-05-01T06:00:00", "2024-05-02T00:00:00"], "vec": [[1.0, 2.0], [3.0, 4.5]],
         "zone": ["2024-05-01T10:00:00", None],
@@ -124,26 +124,26 @@ LONG_NAME = "a  " + 300 * "x"
     ],
 )  # fmt: skip
 def test_columns_of_ids_names_groups_and_stock_are_recognised(read, content, options, expected):
-    found = read(content, **options)
-    assert {name: getattr(found, name) for name in expected} == expected
+    result = read(content, **options)
+    assert {name: getattr(result, name) for name in expected} == expected
 
 
 def test_another_column_has_the_ids_where_none_is_called_id(read):
     for header, chosen in (
         ("sku,f", 0), ("Product ID,f", 0), ("filmId,f", 0), ("f,ASIN", 1), ("ean,product_id", 1),
     ):  # fmt: skip
-        found = read(f"{header}\nx1,y1\nx2,y2\n")
+        result = read(f"{header}\nx1,y1\nx2,y2\n")
         name = header.split(",")[chosen]
-        assert found.ids == [["x1", "x2"], ["y1", "y2"]][chosen]
-        assert found.notes[0] == f"ids are taken from column {name!r}, because none is called id"
-        assert (found.chosen[0].name, found.chosen[0].kind) == (name, "id")
+        assert result.ids == [["x1", "x2"], ["y1", "y2"]][chosen]
+        assert result.notes[0] == f"ids are taken from column {name!r}, because none is called id"
+        assert (result.chosen[0].name, result.chosen[0].kind) == (name, "id")
 
 
 def test_columns_with_a_meaning_can_be_overruled(read, refusal):
     content = "id,group,f\n" + "".join(f"{i},{'gh'[i % 3 == 0]},{i % 5}\n" for i in range(9))
-    found = read(content, category=["group"])
-    assert found.groups == [""] * 9
-    assert found.encoder().names == ("group=g", "group=h", "group=other", "f")
+    result = read(content, category=["group"])
+    assert result.groups == [""] * 9
+    assert result.encoder().names == ("group=g", "group=h", "group=other", "f")
     assert "'id' is the column of ids" in refusal(content, ignore=["id"])
     assert "did you mean 'group'?" in refusal(content, number=["grp"])
 
@@ -217,9 +217,9 @@ FRAME = {
     ],
 )
 def test_frames_are_read_like_files(make):
-    found = catalog_from_frame(make(FRAME))
-    assert (found.ids, {type(item) for item in found.ids}) == ([3, 1], {int})
-    assert found.columns == {
+    result = catalog_from_frame(make(FRAME))
+    assert (result.ids, {type(item) for item in result.ids}) == ([3, 1], {int})
+    assert result.columns == {
         "price": [1.5, None], "since": ["2024-05-01T00:00:00", None], "ok": [True, None],
         "brand": ["Acme", None],
     }  # fmt: skip
@@ -227,9 +227,9 @@ def test_frames_are_read_like_files(make):
 
 def test_json_lines_may_lack_values(read):
     lines = [{"id": 3, "price": 2.5, "tags": ["a", "b"]}, {"id": 4, "brand": "Bolt"}]
-    found = read("\n".join(map(json.dumps, lines)), "items.jsonl")
-    assert found.ids == [3, 4]
-    assert found.columns == {"price": [2.5, None], "tags": ["a|b", None], "brand": [None, "Bolt"]}
+    result = read("\n".join(map(json.dumps, lines)), "items.jsonl")
+    assert result.ids == [3, 4]
+    assert result.columns == {"price": [2.5, None], "tags": ["a|b", None], "brand": [None, "Bolt"]}
 
 
 @pytest.mark.parametrize("frame", [{}, pd.DataFrame({"id": []}), "text", 3, {"id": ["a"], "f": [1, 2]}])
@@ -252,9 +252,9 @@ def test_written_catalog_is_read_again(tmp_path_factory, name, content):
     path = tmp_path_factory.getbasetemp() / name
     items = [Item(*row[:3], np.array([row[3], 2.0])) for row in content]
     write_catalog(path, items, ["f1", "f2"])
-    found = read_catalog(path).items
-    assert [item[:3] for item in found] == [(one.id, one.name.strip(), one.group.strip()) for one in items]
-    assert [item.features.tolist() for item in found] == [one.features.tolist() for one in items]
+    result = read_catalog(path).items
+    assert [item[:3] for item in result] == [(one.id, one.name.strip(), one.group.strip()) for one in items]
+    assert [item.features.tolist() for item in result] == [one.features.tolist() for one in items]
 
 
 def test_spreadsheet_reads_a_written_catalog(tmp_path):

@@ -136,9 +136,9 @@ def test_dates_of_python_are_read(moment):
     ],
 )  # fmt: skip
 def test_cells_become_plain_values(cell, simple):
-    found = plain(cell)
-    assert found == simple
-    assert type(found) is type(simple)
+    result = plain(cell)
+    assert result == simple
+    assert type(result) is type(simple)
 
 
 SIMPLE = (
@@ -154,12 +154,12 @@ anything = st.recursive(
 
 @given(anything)
 def test_any_cell_becomes_plain_and_stays_so(cell):
-    found = plain(cell)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert plain(found) == found
-    assert type(found) is not int or abs(found) < 2**63
+    result = plain(cell)
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert plain(result) == result
+    assert type(result) is not int or abs(result) < 2**63
     for read in (as_number, as_flag, as_days, as_vector, level_of, is_missing, has_decimal_comma):
-        read(found)
+        read(result)
 
 
 def test_lists_are_vectors():

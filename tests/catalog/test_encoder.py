@@ -166,7 +166,7 @@ BRANDS = ["Bolt"] * 5 + ["Acme"] * 9 + ["Crux"] * 1 + ["acme ", " ACME"]
 def test_columns_become_features(cells, options, expected):
     encoder, decision = only(cells, **options)
     rows = expected.get("rows", {})
-    found, odd = encoder.encode([[cell] for cell in rows])
+    result, odd = encoder.encode([[cell] for cell in rows])
     facts = vars(decision) | {
         "names": encoder.names,
         "short": in_short(decision),
@@ -174,7 +174,7 @@ def test_columns_become_features(cells, options, expected):
         "unknown": sum(odd.unknown),
     }
     assert {name: facts.get(name, rows) for name in expected} == expected
-    assert found == pytest.approx(np.reshape(list(rows.values()), found.shape))
+    assert result == pytest.approx(np.reshape(list(rows.values()), result.shape))
 
 
 def test_ten_thousand_levels_are_fifty_and_the_rest():

@@ -170,7 +170,7 @@ def test_users_are_in_the_training_half_about_half_of_the_time():
     assert np.abs(hits - 500 * 10 / 21).max() < 5 * np.sqrt(500 * 10 * 11) / 21
 
 
-def test_with_replacement_some_users_train_twice_and_those_never_drawn_test():
+def test_with_replacement_users_train_twice_or_test():
     n_users = 301
     train, test = map(users_of, split(distinct_rows(n_users), 5, with_replacement=True))
     assert len(train) == n_users // 2
@@ -186,7 +186,7 @@ def matrix():
     return synthetic_matrix(6, n_users=50, n_items=31, n_groups=3).matrix
 
 
-def test_resized_scenarios_share_splits_and_features_without_mixing_them_up(matrix):
+def test_resized_scenarios_equal_scenarios_of_their_own(matrix):
     shared = FeedbackScenario(matrix, rank=4)
     for n_items in (31, 7, 12):
         small, other = shared.resized(n_items, 4), shared.resized(20, 3)

@@ -46,17 +46,17 @@ SHAPES = [(70, 31, 6), (31, 70, 6), (40, 40, 3), (13, 11, 10), (11, 13, 11), (9,
 def test_features_are_those_of_the_dense_svd_signs_included(n_users, n_items, rank):
     dense = full_rank(n_users, n_items)
     vectors, values = reference(dense, rank)
-    found = truncated_svd(sparse.csr_matrix(dense), rank)
-    assert found.shape == (n_items, rank)
-    assert found.dtype == np.float64
-    assert found.flags.c_contiguous
-    np.testing.assert_allclose(found, vectors * values, atol=1e-9)
+    result = truncated_svd(sparse.csr_matrix(dense), rank)
+    assert result.shape == (n_items, rank)
+    assert result.dtype == np.float64
+    assert result.flags.c_contiguous
+    np.testing.assert_allclose(result, vectors * values, atol=1e-9)
     unscaled = truncated_svd(dense, rank, scaled=False)
     np.testing.assert_allclose(unscaled, vectors, atol=1e-9)
     np.testing.assert_allclose(unscaled.T @ unscaled, np.eye(rank), atol=1e-12)
     with_ones = truncated_svd(dense, rank, intercept=True)
     assert with_ones.flags.c_contiguous
-    np.testing.assert_array_equal(with_ones, np.column_stack([found, np.ones(n_items)]))
+    np.testing.assert_array_equal(with_ones, np.column_stack([result, np.ones(n_items)]))
 
 
 @settings(max_examples=30, deadline=None)
@@ -82,22 +82,22 @@ def low_rank(n_users=40, n_items=17):
 @pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("rank", [3, 4, 16, 17])
 def test_columns_beyond_the_rank_of_the_matrix_are_exactly_zero(shape, scaled, rank):
-    found = truncated_svd(low_rank(*shape), rank, scaled=scaled)
-    assert (found[:, 3:] == 0.0).all()
-    assert (np.linalg.norm(found[:, :3], axis=0) > 0.9).all()
-    np.testing.assert_array_equal(truncated_svd(low_rank(*shape), rank, scaled=scaled), found)
+    result = truncated_svd(low_rank(*shape), rank, scaled=scaled)
+    assert (result[:, 3:] == 0.0).all()
+    assert (np.linalg.norm(result[:, :3], axis=0) > 0.9).all()
+    np.testing.assert_array_equal(truncated_svd(low_rank(*shape), rank, scaled=scaled), result)
 
 
 def test_items_without_attraction_have_rows_of_exact_zeros():
     for dense in (random_matrix(60, 25), random_matrix(25, 60)):
         dense[:, [3, 14]] = 0
         for rank in (5, 25):
-            found = truncated_svd(dense, rank, intercept=True)
-            assert (found[[3, 14], :-1] == 0.0).all()
-            assert (found[[3, 14], -1] == 1.0).all()
+            result = truncated_svd(dense, rank, intercept=True)
+            assert (result[[3, 14], :-1] == 0.0).all()
+            assert (result[[3, 14], -1] == 1.0).all()
     for rank in (1, 4, 5):
-        found = truncated_svd(sparse.csr_matrix((9, 5), dtype=np.uint8), rank, intercept=True)
-        np.testing.assert_array_equal(found, np.eye(rank + 1)[[rank] * 5])
+        result = truncated_svd(sparse.csr_matrix((9, 5), dtype=np.uint8), rank, intercept=True)
+        np.testing.assert_array_equal(result, np.eye(rank + 1)[[rank] * 5])
 
 
 def test_first_of_two_nearly_equal_entries_decides_the_sign():
@@ -130,9 +130,9 @@ from firstclick.data import split, synthetic_matrix, truncated_svd
 assert "scipy.sparse.linalg" not in sys.modules
 matrix = synthetic_matrix(3, n_users=900, n_items=500).matrix
 train, _ = split(matrix, 4)
-found = [truncated_svd(train, 20), truncated_svd(train[:80, :70], 70), truncated_svd(train, 20)]
-assert found[0].tobytes() == found[2].tobytes()
-print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
+result = [truncated_svd(train, 20), truncated_svd(train[:80, :70], 70), truncated_svd(train, 20)]
+assert result[0].tobytes() == result[2].tobytes()
+print(hashlib.sha256(b"".join(array.tobytes() for array in result)).hexdigest())
 """
 
 

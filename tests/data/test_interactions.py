@@ -131,7 +131,7 @@ def test_values_above_a_threshold_attract(write):
     for value in ("3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"):
         read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
         assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
-        assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
+        assert [str(reason) for reason in read.skipped] == ["1 whose value is no number (line 3)"]
 
 
 def test_ids_sort_as_numbers_if_all_are_whole_and_lose_their_blanks(write):
@@ -186,7 +186,7 @@ def test_odd_rows_are_skipped_and_counted(write, files):
         assert (read.users.tolist(), read.attracted.tolist()) == ([0, 0, 1], [True, True, False])
         assert read.facts == {"interactions": 3, "users": 2, "items": 2}
         assert read.columns == ("who", "what", "stars")
-        assert [str(one) for one in read.skipped] == [
+        assert [str(reason) for reason in read.skipped] == [
             "1 blank (line 2)",
             "2 without 3 fields (lines 7, 11)",
             "2 without a user (lines 4, 10)",
@@ -199,7 +199,7 @@ def test_odd_rows_are_skipped_and_counted(write, files):
         interactions_from_frame(pl.DataFrame(log), **COLUMNS),
         interactions_from_frame(pd.DataFrame(log), **COLUMNS),
     ):
-        assert [str(one) for one in read.skipped] == [
+        assert [str(reason) for reason in read.skipped] == [
             "1 without a user (row 0)",
             "1 whose value is no number (row 2)",
         ]

@@ -24,7 +24,7 @@ def assert_canonical(matrix):
     assert isinstance(matrix, sparse.csr_matrix)
     assert matrix.dtype == np.uint8
     assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-    # Built anew, because SciPy remembers the answer it was told.
+    # Built again, because SciPy remembers the answer.
     fresh = sparse.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
     assert fresh.has_canonical_format
     assert (matrix.data == 1).all()
@@ -116,8 +116,8 @@ def test_most_attractive_columns_come_first_and_equals_by_number(n, seed):
     dense = np.random.default_rng(seed).random((5, 9)) < 0.4
     expected = sorted(range(9), key=lambda item: (-dense[:, item].sum(), item))[:n]
     for matrix in (dense, sparse.csc_matrix(dense)):
-        found = most_attractive(matrix, n)
-        assert (found.tolist(), found.dtype) == (expected, np.int64)
+        result = most_attractive(matrix, n)
+        assert (result.tolist(), result.dtype) == (expected, np.int64)
 
 
 @pytest.mark.parametrize("n", [0, 6, 2.0, True])

@@ -36,7 +36,7 @@ def with_line(text, number, line):
 
 
 class SourceTests:
-    """What every source of files does; \\udcXX in a text is the byte XX."""
+    """Tests that every source of files passes; \\udcXX in a text is the byte XX."""
 
     name, title = "", ""
     defaults = {}

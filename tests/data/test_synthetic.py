@@ -42,7 +42,7 @@ def attraction(matrix):
 
 
 def activity(matrix):
-    """Of how many items users are attracted by: few, middle and many, and the share of idle users."""
+    """Quantiles of the number of items that attract a user, and the share of idle users."""
     liked = np.diff(matrix.indptr)
     return *np.quantile(liked, [0.05, 0.5, 0.95]), (liked == 0).mean()
 
@@ -54,7 +54,7 @@ def correlations(matrix, n):
 
 
 def column_slopes(shares):
-    """How the attraction of items rises with their numbers, in the mean over matrices."""
+    """Return the mean correlation of attraction and column number."""
     return np.mean([np.corrcoef(row, np.arange(len(row)))[0, 1] for row in shares])
 
 
@@ -103,7 +103,7 @@ def test_mixed_slate_covers_more_users_than_the_most_popular_items(feedback):
 def test_column_numbers_and_group_letters_do_not_reveal_popularity():
     made = [synthetic_matrix(seed, 300, 500) for seed in range(20)]
     shares = [attraction(one.matrix) for one in made]
-    # 20 correlations of independent columns: their mean has deviation 0.01; 5 of them are no chance.
+    # 20 correlations of independent columns: their mean has deviation 0.01; 5 of them are not chance.
     assert abs(column_slopes(shares)) < 0.05
     assert len({int(one.item_groups[share.argmax()]) for one, share in zip(made, shares, strict=True)}) > 3
 
@@ -198,7 +198,7 @@ def test_stand_in_has_each_pair_once_and_every_id(stand_in):
     assert all(called.startswith("synthetic ") for called in interactions.names)
 
 
-def test_stand_in_items_of_one_group_go_together_and_of_one_taste_even_more(stand_in):
+def test_stand_in_items_of_one_taste_go_together_more_than_of_one_group(stand_in):
     name, interactions, matrix = stand_in
     correlation, popular = correlations(matrix, 100)
     tastes = make_source(SPECS[name])._tastes()[popular]
@@ -248,7 +248,7 @@ def test_seed_of_a_stand_in_decides_and_item_numbers_reveal_nothing():
     # Two users of one number are two persons: the deviation is 0.06.
     assert abs(np.corrcoef(*likes)[0, 1]) < 0.3
     shares = [attraction(feedback_matrix(make_source(spec + str(seed)).load(None))) for seed in range(10)]
-    # The mean of 10 correlations of independent columns has deviation 0.014; 5 of them are no chance.
+    # The mean of 10 correlations of independent columns has deviation 0.014; 5 of them are not chance.
     assert abs(column_slopes(shares)) < 0.07
 
 

@@ -1,4 +1,4 @@
-"""What DuckDB streams, as arrays: nulls, lists, pieces, and errors on the way."""
+"""Arrays streamed by DuckDB: pieces in order, and errors on the way."""
 
 import duckdb
 import numpy as np

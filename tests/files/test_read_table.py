@@ -50,17 +50,17 @@ def parquet(path, query):
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_texts_stay_as_written_without_blanks_around_them(write, separator, end, mark):
     lines = [["id", " price ", "note"], ["007", "1e3", " a b "], ["7", "", "NULL"], ["x", "3.50", "true"]]
-    found = [("id", "price", "note"), ("007", "1e3", "a b"), ("7", None, "NULL"), ("x", "3.50", "true")]
+    result = [("id", "price", "note"), ("007", "1e3", "a b"), ("7", None, "NULL"), ("x", "3.50", "true")]
     path = write(mark + "".join(separator.join(line) + end for line in lines))
     for header, names in ((1, ["id", "price", "note"]), (0, ["0", "1", "2"])):
         table = read_table(path, header=bool(header))
         assert (table.separator, table.names, table.skipped) == (separator, names, ())
-        assert rows(table) == found[header:]
+        assert rows(table) == result[header:]
         assert table.where(2) == f"items.csv line {3 + header}"
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "lines", "skipped"),
+    ("text", "result", "lines", "skipped"),
     [
         # The separator is found in the first line.
         ("1;2;3,5\n", [("1", "2", "3,5")], [1], []),
@@ -81,15 +81,15 @@ def test_texts_stay_as_written_without_blanks_around_them(write, separator, end,
          [1, 2, 5, 6, 7], ["2 blank (lines 3, 4)"]),
     ],
 )  # fmt: skip
-def test_separators_quotes_and_blanks_are_understood(write, text, found, lines, skipped):
+def test_separators_quotes_and_blanks_are_understood(write, text, result, lines, skipped):
     path = write(text)
     table = read_table(path, header=False)
-    assert rows(table) == found
-    assert [table.where(row) for row in range(len(found))] == [f"items.csv line {line}" for line in lines]
-    assert [str(one) for one in table.skipped] == skipped
-    if len(found) > 1:
+    assert rows(table) == result
+    assert [table.where(row) for row in range(len(result))] == [f"items.csv line {line}" for line in lines]
+    assert [str(reason) for reason in table.skipped] == skipped
+    if len(result) > 1:
         table = read_table(path)
-        assert (tuple(table.names), rows(table)) == (found[0], found[1:])
+        assert (tuple(table.names), rows(table)) == (result[0], result[1:])
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -100,7 +100,7 @@ def test_odd_rows_are_skipped_and_counted_with_their_lines(write, end, quote):
     table = read_table(path)
     assert rows(table) == [("1", "a"), ("3", "c"), ("5", "f")]
     assert [table.where(row) for row in range(3)] == [f"items.csv line {line}" for line in (4, 7, 11)]
-    assert [str(one) for one in table.skipped] == [
+    assert [str(reason) for reason in table.skipped] == [
         "5 blank (lines 1, 3, 5, ...)",
         "2 without 2 fields (lines 6, 10)",
     ]
@@ -118,7 +118,7 @@ def test_one_column_needs_no_separator(write):
     assert table.separator == ""
     assert table.columns[0].tolist() == ["7", '"8 ""x"""', '""', "9"]
     assert [table.where(row) for row in range(4)] == [f"items.csv line {line}" for line in (2, 5, 6, 7)]
-    assert [str(one) for one in table.skipped] == ["2 blank (lines 3, 4)"]
+    assert [str(reason) for reason in table.skipped] == ["2 blank (lines 3, 4)"]
 
 
 def test_line_numbers_are_right_in_a_long_file(write, monkeypatch):
@@ -135,8 +135,8 @@ def test_line_numbers_are_right_in_a_long_file(write, monkeypatch):
                 lines[-1:] = [f'{i},"a', "", 'b""c"']
         table = read_table(write("\n".join(lines)))
         assert table.columns[0].tolist() == [one for one, _ in expected]
-        found = [table.where(row) for row in range(len(expected))]
-        assert found == [f"items.csv line {line}" for _, line in expected]
+        result = [table.where(row) for row in range(len(expected))]
+        assert result == [f"items.csv line {line}" for _, line in expected]
 
 
 def test_large_files_that_several_threads_read_stay_in_order(write):
@@ -220,10 +220,10 @@ def test_encoding_is_utf_8_unless_given(write):
     ],
 )  # fmt: skip
 def test_other_files_are_refused_in_one_sentence(write, content, message):
-    found = refusal(write(content))
-    assert found.startswith("items.csv" + message.rstrip("*"))
-    assert "\n" not in found
-    assert message.endswith("*") or found == "items.csv" + message
+    result = refusal(write(content))
+    assert result.startswith("items.csv" + message.rstrip("*"))
+    assert "\n" not in result
+    assert message.endswith("*") or result == "items.csv" + message
 
 
 def test_long_lines_are_refused_before_they_are_read(write, tmp_path):
@@ -305,7 +305,7 @@ def test_json_lines_give_python_values(write):
         assert table.names == ["id", "tags", "n", "more"]
         assert rows(table) == [("007", ["a"], 1, None), (None, None, 2.5, True)]
         assert table.where(1) == f"{name} line 3"
-        assert [str(one) for one in table.skipped] == ["1 blank (line 2)"]
+        assert [str(reason) for reason in table.skipped] == ["1 blank (line 2)"]
         assert refusal(path, strict=True) == f"{name} line 2 is blank, but rows follow it"
 
 

@@ -73,13 +73,13 @@ def written(kind, folder):
 def test_every_kind_of_file_gives_the_same_log(kind, tmp_path):
     log = open_ranked_log(written(kind, tmp_path))
     assert (log.items, log.k, list(log.segments)) == (["bun", "jam", "milk", "tea"], 3, ["q1", "q2"])
-    found = read(log)
-    assert (found.slates, found.clicks) == (SLATES, [row["clicks"] for row in ROWS])
-    assert (found.numbers, found.segments) == ([0, 1, 2, 3], ["q2", "q1", "q1", "q2"])
+    result = read(log)
+    assert (result.slates, result.clicks) == (SLATES, [row["clicks"] for row in ROWS])
+    assert (result.numbers, result.segments) == ([0, 1, 2, 3], ["q2", "q1", "q1", "q2"])
     # After the end of a shorter slate the last probability stays.
-    assert found.chances == [[0.5, 0.25, 0.25], [0.5, 0.1, 0.1], [None] * 3, [1.0, 1.0, 1.0]]
+    assert result.chances == [[0.5, 0.25, 0.25], [0.5, 0.1, 0.1], [None] * 3, [1.0, 1.0, 1.0]]
     assert [batch.examined.tolist() for batch in log.batches()] == [[NOT_TOLD, 2, NOT_TOLD, 1]]
-    assert (found.odd, found.doubtful) == ([], [])
+    assert (result.odd, result.doubtful) == ([], [])
 
 
 def test_log_is_read_twice_and_in_order(log, monkeypatch):
@@ -118,9 +118,9 @@ def test_propensity_of_a_whole_slate_is_known_for_its_last_prefix(log):
     ]
     assert read(log(rows)).chances == [[None, None, 0.1], [None, 0.2, 0.2]]
     for chance in ("0", "-0.1", "1.01", "inf"):
-        found = read(log(f"items,click,propensity\na|b,0,{chance}\na|b,1,0.5\na|b,1,1\na|b,1,\n"))
-        assert found.chances == [[None, None], [None, 0.5], [None, 1.0], [None, None]]
-        assert found.doubtful[0].startswith("1 with a propensity that is not above 0 and at most 1")
+        result = read(log(f"items,click,propensity\na|b,0,{chance}\na|b,1,0.5\na|b,1,1\na|b,1,\n"))
+        assert result.chances == [[None, None], [None, 0.5], [None, 1.0], [None, None]]
+        assert result.doubtful[0].startswith("1 with a propensity that is not above 0 and at most 1")
 
 
 def test_times_are_seconds_since_the_epoch(log):
@@ -146,9 +146,9 @@ def test_times_are_seconds_since_the_epoch(log):
     ],
 )
 def test_clicks_in_text_are_positions_marks_or_ids(cells, clicks, note, log):
-    found = read(log("items;click\n" + "".join(f"a|b|c;{cell}\n" for cell in cells)))
-    assert found.clicks == clicks
-    assert note in found.notes
+    result = read(log("items;click\n" + "".join(f"a|b|c;{cell}\n" for cell in cells)))
+    assert result.clicks == clicks
+    assert note in result.notes
 
 
 @pytest.mark.parametrize(
@@ -162,20 +162,20 @@ def test_clicks_in_text_are_positions_marks_or_ids(cells, clicks, note, log):
     ],
 )
 def test_clicks_in_json_are_positions_marks_or_ids(items, cells, clicks, note, log):
-    found = read(log([{"items": list(items), "clicks": cell} for cell in cells]))
-    assert found.clicks == clicks
-    assert note in found.notes
+    result = read(log([{"items": list(items), "clicks": cell} for cell in cells]))
+    assert result.clicks == clicks
+    assert note in result.notes
 
 
 def test_clicks_that_are_wrong_are_odd_rows(log):
-    found = read(log("items,click\n" + "a|b|c,0\n" * 2000 + "a|b|c,3\n"))
-    assert found.clicks == [[0]] * 2000
-    assert found.odd == ["1 with a click that is at no position of the slate (row 2000)"]
+    result = read(log("items,click\n" + "a|b|c,0\n" * 2000 + "a|b|c,3\n"))
+    assert result.clicks == [[0]] * 2000
+    assert result.odd == ["1 with a click that is at no position of the slate (row 2000)"]
     rows = [{"items": ["a", "b"], "clicks": clicks} for clicks in ([0, 1], [1, 0], [1, 2])]
-    found = read(log(rows, clicks_as="marks"))
-    assert (found.clicks, len(found.odd)) == ([[1], [0]], 1)
-    found = read(log([{"items": ["a", "b"], "clicks": clicks} for clicks in ([0.0], [0.5], [1.0], [])]))
-    assert (found.clicks, len(found.odd)) == ([[0], [1], []], 1)
+    result = read(log(rows, clicks_as="marks"))
+    assert (result.clicks, len(result.odd)) == ([[1], [0]], 1)
+    result = read(log([{"items": ["a", "b"], "clicks": clicks} for clicks in ([0.0], [0.5], [1.0], [])]))
+    assert (result.clicks, len(result.odd)) == ([[0], [1], []], 1)
 
 
 def test_options_overrule_what_was_found(log):
@@ -205,9 +205,9 @@ def test_outcome_is_known_where_a_column_says_so(log):
     reports = ((1, True), (None, True), (0, False))
     rows = [{"items": ["a", "b"], "click": click, "reported": known} for click, known in reports]
     assert read(log(rows)).clicks == [[1], [], None]
-    found = read(log([{"items": ["a", "b"]}]))
-    assert found.clicks == [None]
-    assert "has no column of clicks" in found.notes
+    result = read(log([{"items": ["a", "b"]}]))
+    assert result.clicks == [None]
+    assert "has no column of clicks" in result.notes
 
 
 # Odd rows
@@ -230,24 +230,24 @@ def test_odd_rows_are_counted_and_named(log):
         good | {"examined": 3},
         good | {"propensities": [0.5, None]},
     ]
-    found = read(log(as_lines(rows) + "{broken\n" + json.dumps(good) + "\n", "log.jsonl"))
-    assert found.numbers == [0, 6, 7, 8, 9, 10, 11, 12, 14]
-    assert found.odd == [
+    result = read(log(as_lines(rows) + "{broken\n" + json.dumps(good) + "\n", "log.jsonl"))
+    assert result.numbers == [0, 6, 7, 8, 9, 10, 11, 12, 14]
+    assert result.odd == [
         "2 without items (rows 1, 13)",
         "1 with an empty place in the slate (row 2)",
         "1 with an item twice (row 3)",
         "2 with a click that is at no position of the slate (rows 4, 5)",
     ]
-    assert found.doubtful == [
+    assert result.doubtful == [
         "2 with a propensity that is not above 0 and at most 1; taken as not known (rows 6, 7)",
         "1 with propensities that rise from one prefix to the next; taken as not known (row 8)",
         "1 with more or fewer propensities than items; taken as not known (row 9)",
         "1 with an `examined` that is negative or above the length of the slate; taken as not told (row 11)",
     ]
-    assert found.chances == [[0.5, 0.25], *[[None, None]] * 5, [0.5, 0.25], [0.5, None], [0.5, 0.25]]
-    found = read(log("items,click\na|b,0\n\na|b,0,7\nb|a,1\na|a,0\n"))
-    assert found.slates == [["a", "b"], ["b", "a"]]
-    assert found.odd == ["1 blank (line 3)", "1 without 2 fields (line 4)", "1 with an item twice (row 2)"]
+    assert result.chances == [[0.5, 0.25], *[[None, None]] * 5, [0.5, 0.25], [0.5, None], [0.5, 0.25]]
+    result = read(log("items,click\na|b,0\n\na|b,0,7\nb|a,1\na|a,0\n"))
+    assert result.slates == [["a", "b"], ["b", "a"]]
+    assert result.odd == ["1 blank (line 3)", "1 without 2 fields (line 4)", "1 with an item twice (row 2)"]
 
 
 @pytest.mark.parametrize(
@@ -279,13 +279,13 @@ IMPRESSIONS = (
 
 
 def test_impressions_of_a_view_need_not_be_together_nor_in_order(log):
-    found = read(log(IMPRESSIONS))
-    assert found.slates == [["tea", "milk", "bun"], ["jam", "tea"], ["bun"]]
-    assert found.clicks == [[0], [0, 1], None]
-    assert (found.numbers, found.segments) == ([0, 1, 4], ["q1", "q2", "q1"])
-    assert found.chances[0] == [0.4, 0.1, 0.1]
-    assert "positions in 'position' count from 1" in found.notes
-    assert "'propensity' is the probability of the items down to the row" in found.notes
+    result = read(log(IMPRESSIONS))
+    assert result.slates == [["tea", "milk", "bun"], ["jam", "tea"], ["bun"]]
+    assert result.clicks == [[0], [0, 1], None]
+    assert (result.numbers, result.segments) == ([0, 1, 4], ["q1", "q2", "q1"])
+    assert result.chances[0] == [0.4, 0.1, 0.1]
+    assert "positions in 'position' count from 1" in result.notes
+    assert "'propensity' is the probability of the items down to the row" in result.notes
 
 
 @pytest.mark.parametrize(
@@ -301,17 +301,17 @@ def test_impressions_of_a_view_need_not_be_together_nor_in_order(log):
     ],
 )  # fmt: skip
 def test_positions_of_impressions_are_found(text, slates, clicks, note, log):
-    found = read(log(text))
-    assert (found.slates, found.clicks) == (slates, clicks)
-    assert note in found.notes
+    result = read(log(text))
+    assert (result.slates, result.clicks) == (slates, clicks)
+    assert note in result.notes
 
 
 def test_holes_in_a_view_are_odd_unless_gaps_are_closed(log):
     rows = "v1,1,a,0 v1,3,b,1 v2,1,a,0 v2,1,b,0 v3,1,a,1 v4,2,a,1 v5,x,a,1".replace(" ", "\n")
     text = f"view,position,item,clicked\n{rows}\n"
-    found = read(log(text))
-    assert found.slates == [["a"]]
-    assert found.odd == ["4 with an empty place in the slate (rows 0, 2, 5, ...)"]
+    result = read(log(text))
+    assert result.slates == [["a"]]
+    assert result.odd == ["4 with an empty place in the slate (rows 0, 2, 5, ...)"]
     closed = read(log(text, gaps="close"))
     assert (closed.slates[0], closed.clicks[0]) == (["a", "b"], [1])
     assert "items of a view move up where positions are missing" in closed.notes
@@ -348,10 +348,10 @@ def test_row_of_open_bandit_is_a_slate_of_one_item(log):
         "1,2019-11-24 00:00:53.965051+00:00,27,1,1,0.05,81ce\n"
         "2,2019-11-24 00:00:58.000000+00:00,14,1,0,0.0,81ce\n"
     )
-    found = read(log)
-    assert (log.k, found.slates, found.clicks) == (1, [["14"], ["27"], ["14"]], [[], [0], []])
-    assert found.chances == [[0.0125], [0.05], [None]]
-    assert found.segments == ["position 3", "position 1", "position 1"]
+    result = read(log)
+    assert (log.k, result.slates, result.clicks) == (1, [["14"], ["27"], ["14"]], [[], [0], []])
+    assert result.chances == [[0.0125], [0.05], [None]]
+    assert result.segments == ["position 3", "position 1", "position 1"]
     (batch,) = log.batches()
     assert batch.times[0] == pytest.approx(1574553634.76283)
 
@@ -373,11 +373,11 @@ def test_slates_of_finn_have_neither_fill_nor_the_no_click_item(log, monkeypatch
     seen = []
     log = log(FINN, "data.npz", progress=lambda *progress: seen.append(progress))
     assert (log.items, log.k) == ([5, 6, 7], 3)
-    found = read(log)
-    assert found.slates == [[5, 7], [6, 7, 5], [5]]
-    assert found.clicks == [[], [1], [0]]
-    assert (found.numbers, found.segments) == ([0, 1, 3], ["1", "2", "2"])
-    assert found.odd == [
+    result = read(log)
+    assert result.slates == [[5, 7], [6, 7, 5], [5]]
+    assert result.clicks == [[], [1], [0]]
+    assert (result.numbers, result.segments) == ([0, 1, 3], ["1", "2", "2"])
+    assert result.odd == [
         "1 with an item twice (row 5)", "1 with a click that is at no position of the slate (row 4)",
     ]  # fmt: skip
     assert seen[-1] == (2, 2)
@@ -403,10 +403,10 @@ def test_clicks_of_a_yandex_session_belong_to_the_last_slate_with_the_url(log):
         "0\t0\tQ\t8\t0\t7\t103\t51\n0\t5\tC\t103\n1\t0\tQ\t9\t0\t103\t7\n0\t9\tQ\t8\t1\t103\t4\n"
         "0\t12\tC\t103\n0\t13\tC\t51\n0\t14\tC\t4\n1\t3\tC\t999\n"
     )
-    found = read(log(text, "sessions.txt"))
-    assert found.slates == [[7, 103, 51], [103, 7], [103, 4]]
-    assert found.clicks == [[1, 2], [], [0, 1]]
-    assert (found.numbers, found.segments) == ([0, 2, 3], ["8", "9", "8"])
+    result = read(log(text, "sessions.txt"))
+    assert result.slates == [[7, 103, 51], [103, 7], [103, 4]]
+    assert result.clicks == [[1, 2], [], [0, 1]]
+    assert (result.numbers, result.segments) == ([0, 2, 3], ["8", "9", "8"])
 
 
 @pytest.mark.parametrize(
@@ -437,5 +437,5 @@ def test_matrix_that_does_not_fit_is_refused(log, tmp_path):
         with pytest.raises(InvalidInput, match=problem):
             log(text, places=places)
     places.write_text("item,1,2\na,0.5,1.5\nb,0.5,0.5\n")
-    found = read(log(text, places=places))
-    assert found.doubtful == ["1 of the matrix that are not from 0 to 1; taken as not known (row 0)"]
+    result = read(log(text, places=places))
+    assert result.doubtful == ["1 of the matrix that are not from 0 to 1; taken as not known (row 0)"]
