@@ -49,14 +49,6 @@ def test_sizes_count_pairs_once_and_users_without_attraction_too():
     assert groups["War"].density == pytest.approx(3 / 12)
 
 
-def test_at_most_ten_items_are_named():
-    many = Interactions(
-        users=np.zeros(30, np.int32), items=np.arange(30), attracted=np.ones(30, bool),
-        user_ids=("u", "v"), item_ids=tuple(map(str, range(30))),
-    )  # fmt: skip
-    assert len(describe(many).most_attractive) == 10
-
-
 def test_best_slate_covers_more_users_than_the_popular_one():
     # Three users like both of the most popular items; the two others like one item each.
     users = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4])
@@ -66,6 +58,11 @@ def test_best_slate_covers_more_users_than_the_popular_one():
     assert {item.name for item in seen.best_slate} >= {"a", "e", "f"}
     assert seen.best_click_probability == pytest.approx(5 / 6)
     assert seen.popular_click_probability == pytest.approx(3 / 6)
+    # At most ten items are named.
+    many = Interactions(
+        np.zeros(30, int), np.arange(30), np.ones(30, bool), ("u",), tuple(map(str, range(30)))
+    )
+    assert len(describe(many).most_attractive) == 10
 
 
 def test_single_group_keeps_all_users():
@@ -77,20 +74,14 @@ def test_single_group_keeps_all_users():
     assert [group.name for group in seen.groups] == ["War", "Drama"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("crimes", "unknown group 'crimes'; nearest: 'Crime' (1 item)"),
-        ("DRAMA", "unknown group 'DRAMA'; nearest: 'Drama' (3 items)"),
-        ("zzz", "unknown group 'zzz'; largest: 'Drama' (3 items), 'War' (2 items), 'Crime' (1 item)"),
-    ],
-)
-def test_unknown_group_is_refused_with_the_nearest(asked, message):
-    with pytest.raises(UnknownName) as caught:
-        group_items(small(), asked)
-    assert str(caught.value) == message
-
-
-def test_group_of_data_without_groups_is_refused():
+def test_unknown_group_is_refused_with_the_nearest():
+    for name, problem in (
+        ("crimes", "nearest: 'Crime' (1 item)"),
+        ("DRAMA", "nearest: 'Drama' (3 items)"),
+        ("zzz", "largest: 'Drama' (3 items), 'War' (2 items), 'Crime' (1 item)"),
+    ):
+        with pytest.raises(UnknownName) as caught:
+            group_items(small(), name)
+        assert str(caught.value) == f"unknown group {name!r}; {problem}"
     with pytest.raises(InvalidInput, match=r"no group 'War': the items of this data have no groups"):
         group_items(small(item_groups=()), "War")

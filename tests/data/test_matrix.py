@@ -44,36 +44,22 @@ def test_entry_is_1_exactly_where_an_interaction_attracted(rows):
 SMALL = np.array([[0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 1, 0]])
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda dense: dense,
-        lambda dense: dense.tolist(),
-        lambda dense: dense.astype(bool),
-        lambda dense: dense.astype(float),
-        lambda dense: sparse.csr_matrix(dense),
-        lambda dense: sparse.csc_array(dense.astype(np.float32)),
-        lambda dense: sparse.coo_matrix(dense.astype(bool)),
-        lambda dense: sparse.dok_array(dense.astype(np.uint8)),
-    ],
-)
-def test_any_form_of_zeros_and_ones_becomes_canonical(form):
-    matrix = check_matrix(form(SMALL))
-    assert_canonical(matrix)
-    np.testing.assert_array_equal(matrix.toarray(), SMALL)
+def test_any_form_of_zeros_and_ones_becomes_canonical():
+    for form in (
+        SMALL, SMALL.tolist(), SMALL.astype(bool), SMALL.astype(float), sparse.csr_matrix(SMALL),
+        sparse.csc_array(SMALL.astype(np.float32)), sparse.coo_matrix(SMALL.astype(bool)),
+        sparse.dok_array(SMALL.astype(np.uint8)),
+    ):  # fmt: skip
+        matrix = check_matrix(form)
+        assert_canonical(matrix)
+        np.testing.assert_array_equal(matrix.toarray(), SMALL)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.float64])
 def test_loose_sparse_matrices_become_canonical_copies(dtype):
     # Unsorted, with a stored zero, and with indices wider than needed.
-    loose = sparse.csr_array(
-        (
-            np.array([1, 1, 0, 1], dtype=dtype),
-            np.array([3, 1, 0, 2], dtype=np.int64),
-            np.array([0, 3, 4], dtype=np.int64),
-        ),
-        shape=(2, 5),
-    )
+    parts = np.array([1, 1, 0, 1], dtype), np.array([3, 1, 0, 2], np.int64), np.array([0, 3, 4], np.int64)
+    loose = sparse.csr_array(parts, shape=(2, 5))
     matrix = check_matrix(loose)
     assert_canonical(matrix)
     np.testing.assert_array_equal(matrix.toarray(), [[0, 1, 0, 1, 0], [0, 0, 1, 0, 0]])

@@ -40,10 +40,10 @@ class SourceTests:
 
     name, title = "", ""
     defaults = {}
-    files = {}  # by name: text; the first are those it needs, and the very first is that of the rows
-    needed = ()
+    files = {}  # by name: text; the first is that of the rows
+    needed = ()  # the files without which it is refused; all if none
     wanted = ""  # how it names them
-    measured = None  # the files that progress counts
+    measured = None  # how many of the files progress counts; all if None
     folders = ()
     expected = {}  # what these files contain
     pairs = set()  # who is attracted by what
@@ -90,7 +90,7 @@ class SourceTests:
             assert len(load(folder=folder).users) >= len(self.pairs)
 
     def test_missing_files_are_named(self, refusal, tmp_path):
-        for name in self.needed:
+        for name in self.needed or self.files:
             assert refusal({name: None}) == f"{tmp_path} has no {self.title} data: expected {self.wanted}"
         with pytest.raises(InvalidInput, match=f"^{self.name} needs the path of its files: {self.wanted}$"):
             make_source(self.name).load(None)
@@ -100,7 +100,7 @@ class SourceTests:
     def test_progress_rises_to_the_bytes_of_all_files(self, load, tmp_path):
         seen = []
         load(progress=lambda *progress: seen.append(progress))
-        size = sum((tmp_path / name).stat().st_size for name in self.measured or self.files)
+        size = sum((tmp_path / name).stat().st_size for name in list(self.files)[: self.measured])
         assert seen[-1] == (size, size)
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
@@ -109,7 +109,7 @@ class SourceTests:
             assert refusal({name: self.files[name][:-missing]}) == f"{name} line {line}: {problem}"
 
     def test_empty_files_and_web_pages_are_refused(self, refusal):
-        for name in self.needed:
+        for name in self.needed or self.files:
             for text in ("", "\n", "\r\n\n"):
                 assert refusal({name: text}) == f"{name} is empty"
             for text in ("<!DOCTYPE html>\n<p>Sign in</p>\n", "\ufeff <html>"):
@@ -165,7 +165,6 @@ class TestYelp(SourceTests):
         REVIEW: as_lines(review(*entry, number) for number, entry in enumerate(REVIEWS)),
         BUSINESS: as_lines(business(*entry) for entry in BUSINESSES),
     }
-    needed = (REVIEW, BUSINESS)
     wanted = f"{BUSINESS} and {REVIEW}, or business.json and review.json"
     folders = ("yelp", "yelp_dataset", "yelp_dataset_challenge_academic_dataset")
     expected = {
@@ -393,8 +392,9 @@ def flags_of(genres):
 class MovieLensTests(SourceTests):
     name, title = "movielens", "MovieLens"
     defaults = {"above": 3.0}
+    measured = 1
     wanted = "ratings.dat and movies.dat, or ratings.csv and movies.csv, or u.data and u.item and u.genre"
-    folders = ("ml-1m", "movielens", "ml-10M100K", "ml-latest-small", "ml-100k")
+    folders = ("ml-1m", "movielens", "ml-10M100K", "ml-latest-small")
     expected = {
         "user_ids": ("2", "5", "12"),
         "item_ids": ("7", "9", "31", "100"),
@@ -410,8 +410,6 @@ class TestMovieLens1M(MovieLensTests):
         "ratings.dat": "".join(f"{user}::{movie}::{stars}::97830\n" for user, movie, stars in RATINGS),
         "movies.dat": "".join(f"{movie}::{title}::{'|'.join(genres)}\n" for movie, title, genres in MOVIES),
     }
-    needed = tuple(files)
-    measured = ["ratings.dat"]
     cut_off = [
         ("ratings.dat", 3, 7, NO_END),
         ("ratings.dat", 9, 7, "expected 4 fields, got 3" + CUT_SHORT),
@@ -454,6 +452,7 @@ class TestMovieLens1M(MovieLensTests):
 
 
 class TestMovieLens20M(MovieLensTests):
+    folders = ("ml-20m",)
     files = {
         "ratings.csv": "userId,movieId,rating,timestamp\n"
         + "".join(f"{user},{movie},{stars}.0,97830\n" for user, movie, stars in RATINGS),
@@ -463,8 +462,6 @@ class TestMovieLens20M(MovieLensTests):
             for movie, title, genres in MOVIES
         ),
     }
-    needed = tuple(files)
-    measured = ["ratings.csv"]
     cut_off = [("ratings.csv", 3, 8, NO_END), ("movies.csv", 3, 6, NO_END)]
     wrong = [
         ("ratings.csv", 7, "5,99,4.0,0", "movie '99' is not in movies.csv" + ONE_ARCHIVE),
@@ -478,6 +475,7 @@ class TestMovieLens20M(MovieLensTests):
 
 
 class TestMovieLens100K(MovieLensTests):
+    folders = ("ml-100k",)
     files = {
         "u.data": "".join(f"{user}\t{movie}\t{stars}\t97830\n" for user, movie, stars in RATINGS),
         "u.item": "".join(
@@ -486,8 +484,6 @@ class TestMovieLens100K(MovieLensTests):
         ),
         "u.genre": "".join(f"{genre}|{number}\n" for number, genre in enumerate(FLAGS)) + "\n",
     }
-    needed = tuple(files)
-    measured = ["u.data"]
     cut_off = [("u.data", 3, 7, NO_END), ("u.genre", 2, 5, NO_END)]
     wrong = [
         ("u.data", 6, "5\t99\t4\t0", "movie '99' is not in u.item" + ONE_ARCHIVE),
