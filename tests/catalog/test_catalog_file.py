@@ -263,6 +263,10 @@ def test_spreadsheet_reads_a_written_catalog(tmp_path):
     text = (tmp_path / "items.csv").read_text()
     assert text == '"id","name","group","f1"\n"a","say ""hi"", twice","g",0.1\n"b","","",1e-09\n'
     assert pd.read_csv(io.StringIO(text))["f1"].tolist() == [0.1, 1e-9]
+    for ids in ([7, 8], ["7", "x"]):
+        items = [Item(id, "", "", np.array([0.5])) for id in ids]
+        write_catalog(tmp_path / "items.parquet", items, ["f1"])
+        assert read_catalog(tmp_path / "items.parquet").ids == ids
 
 
 @pytest.mark.parametrize(

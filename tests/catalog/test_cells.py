@@ -127,7 +127,8 @@ def test_dates_of_python_are_read(moment):
     [
         (" tea ", "tea"), ("  ", None), (3, 3), (2.5, 2.5), (float("nan"), None), (float("-inf"), "-inf"),
         (True, True), (np.True_, True), (np.int32(4), 4), (np.float32(0.5), 0.5), (Decimal("1.5"), 1.5),
-        (Decimal("NaN"), None), (10**30, str(10**30)), (-(10**400), "-inf"), (date(2024, 5, 1), "2024-05-01"),
+        (Decimal("NaN"), None), (2**63 - 1, 2**63 - 1), (2**63, str(2**63)), (-(10**400), "-inf"),
+        (date(2024, 5, 1), "2024-05-01"),
         (datetime(2024, 5, 1, 6), "2024-05-01T06:00:00"), (pd.NaT, None), (pd.NA, None),
         (np.datetime64("2024-05-01"), "2024-05-01T00:00:00.000000"), (np.datetime64("NaT"), None),
         (timedelta(hours=36), 1.5), ([1, 2.5], [1.0, 2.5]), (np.array([1, 2]), [1.0, 2.0]), ([], None),

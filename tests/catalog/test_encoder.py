@@ -229,6 +229,7 @@ def test_columns_that_say_nothing_are_left_out():
     assert why == {name: reason for name, (_, reason) in columns.items() if reason}
     assert encoder.inputs == ("price", "minus", "paid", "brand", "brand_id")
     assert encoder.blocks == ((0,), (1,), (2,), (3, 4, 5), (6,))
+    assert sum(decision.n_columns for decision in encoder.decisions) == encoder.n_features == 7
 
 
 def test_too_many_features_name_the_widest_columns():

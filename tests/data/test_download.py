@@ -34,7 +34,7 @@ WHOLE = zipped(
 
 @pytest.fixture
 def server(monkeypatch):
-    """Sends `body`; at most `cut` bytes of it if that is set, and by range if `ranges`; 0 as status: silence."""
+    """Sends `body`: at most `cut` bytes if that is set, by range if `ranges`, nothing if `status` is 0."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     served = SimpleNamespace(body=WHOLE, cut=None, ranges=True, status=200, length=True, requested=[])
     silence = threading.Event()
