@@ -169,6 +169,7 @@ def test_few_or_equal_items_have_no_tree(monkeypatch):
     for features in (rows[: FEW - 1], np.ones((500, 3)), 1e-312 * rows, np.empty((500, 0))):
         assert build_tree(features).covered == 0
     assert build_tree(rows).covered == 500
+    assert catalog_arrays(None, 5).features.shape == (5, 0)
     monkeypatch.setattr(index_module, "HALVES", False)  # No half precision: every search is a scan.
     assert build_tree(rows).covered == 0
 
