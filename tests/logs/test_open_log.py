@@ -7,13 +7,12 @@ import gzip
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.files.parquet import write_parquet
 from firstclick.logs import duck_log, finn
 from firstclick.logs.open_log import open_ranked_log
-from firstclick.logs.ranked_log import NOT_TOLD
 from tests.support.reading import plain, read
 
 ROWS = [
@@ -55,8 +54,7 @@ def written(kind, folder):
         text = as_lines(ROWS).encode()
         path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
     elif kind == "parquet":
-        types = {"items": "VARCHAR[]", "clicks": "BIGINT[]", "propensities": "DOUBLE[]", "query": "VARCHAR"}
-        write_parquet(path, types | {"examined": "INTEGER"}, ROWS)
+        pl.DataFrame(ROWS).write_parquet(path)
     else:
         lines = [["items", "clicks", "propensities", "query", "examined"]]
         for row in ROWS:
@@ -78,7 +76,7 @@ def test_every_kind_of_file_gives_the_same_log(kind, tmp_path):
     assert (result.numbers, result.segments) == ([0, 1, 2, 3], ["q2", "q1", "q1", "q2"])
     # After the end of a shorter slate the last probability stays.
     assert result.chances == [[0.5, 0.25, 0.25], [0.5, 0.1, 0.1], [None] * 3, [1.0, 1.0, 1.0]]
-    assert [batch.examined.tolist() for batch in log.batches()] == [[NOT_TOLD, 2, NOT_TOLD, 1]]
+    assert [batch.examined.tolist() for batch in log.batches()] == [[-1, 2, -1, 1]]
     assert (result.odd, result.doubtful) == ([], [])
 
 
@@ -132,37 +130,37 @@ def test_times_are_seconds_since_the_epoch(log):
 
 
 @pytest.mark.parametrize(
-    ("cells", "clicks", "note"),
-    [
-        (["0", "2", ""], [[0], [2], []], "count from 0 / 1 row with an empty click taken as no click"),
-        (["1", "3", ""], [[0], [2], []], "count from 1"),
-        (["0", "-1", ""], [[0], [], None], "1 row without clicks taken as not reported"),
-        (["1", "0", "3"], [[0], [], [2]], "count from 1 / position 0 means no click"),
-        (["1", "2", "1"], [[1], [2], [1]], "say `positions_from=1` if they count from 1"),
-        (["b", "c", ""], [[1], [2], []], "'click' holds the ids of clicked items"),
-        (["0|1|0", "0|0|0", "1|0|1"], [[1], [], [0, 2]], "'click' holds a mark for each position"),
-        (["[0, 2]", "[]", ""], [[0, 2], [], None], "taken as not reported"),
-        ([" 0 | 2 ", "1", "-1"], [[0, 2], [1], []], "count from 0"),
-    ],
-)
-def test_clicks_in_text_are_positions_marks_or_ids(cells, clicks, note, log):
-    result = read(log("items;click\n" + "".join(f"a|b|c;{cell}\n" for cell in cells)))
-    assert result.clicks == clicks
-    assert note in result.notes
-
-
-@pytest.mark.parametrize(
     ("items", "cells", "clicks", "note"),
     [
-        ("abc", [[False, True, False], [True, False, True]], [[1], [0, 2]], "a mark for each position"),
-        ("abc", [[], ["c"], [], []], [[], [2], [], []], "holds the ids of clicked items"),
+        # Text.
+        (
+            "a|b|c",
+            ["0", "2", ""],
+            [[0], [2], []],
+            "count from 0 / 1 row with an empty click taken as no click",
+        ),
+        ("a|b|c", ["1", "3", ""], [[0], [2], []], "count from 1"),
+        ("a|b|c", ["0", "-1", ""], [[0], [], None], "1 row without clicks taken as not reported"),
+        ("a|b|c", ["1", "0", "3"], [[0], [], [2]], "count from 1 / position 0 means no click"),
+        ("a|b|c", ["1", "2", "1"], [[1], [2], [1]], "say `positions_from=1` if they count from 1"),
+        ("a|b|c", ["b", "c", ""], [[1], [2], []], "'click' holds the ids of clicked items"),
+        ("a|b|c", ["0|1|0", "0|0|0", "1|0|1"], [[1], [], [0, 2]], "'click' holds a mark for each position"),
+        ("a|b|c", ["[0, 2]", "[]", ""], [[0, 2], [], None], "taken as not reported"),
+        ("a|b|c", [" 0 | 2 ", "1", "-1"], [[0, 2], [1], []], "count from 0"),
+        # JSON.
+        (["a", "b"], [[False, True], [True, True]], [[1], [0, 1]], "a mark for each position"),
+        (["a", "b", "c"], [[], ["c"], [], []], [[], [2], [], []], "holds the ids of clicked items"),
         ([7, 9, 8], [[9], [], [7, 8]], [[1], [], [0, 2]], "holds the ids of clicked items"),
         ([0, 2, 1], [[2], [], [1]], [[2], [], [1]], "may be ids as well: say `clicks_as='items'`"),
-        ("abc", [None, None], [None, None], "2 rows without clicks taken as not reported"),
+        (["a", "b"], [None, None], [None, None], "2 rows without clicks taken as not reported"),
     ],
 )
-def test_clicks_in_json_are_positions_marks_or_ids(items, cells, clicks, note, log):
-    result = read(log([{"items": list(items), "clicks": cell} for cell in cells]))
+def test_clicks_are_positions_marks_or_ids(items, cells, clicks, note, log):
+    if isinstance(items, str):
+        content = "items;click\n" + "".join(f"{items};{cell}\n" for cell in cells)
+    else:
+        content = [{"items": items, "clicks": cell} for cell in cells]
+    result = read(log(content))
     assert result.clicks == clicks
     assert note in result.notes
 
