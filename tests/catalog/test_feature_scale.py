@@ -10,25 +10,23 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import InvalidInput
 
 
-def test_features_are_scaled_with_a_constant_beside_them():
-    rows = np.array([[3.0, 4.0], [0.0, 1.0]])
-    scale = FeatureScale.fitted(["a", "b"], rows)
-    assert scale == FeatureScale(("a", "b"), 5.0, 5 * np.sqrt(2))
-    scaled = scale.apply(rows)
-    assert np.linalg.norm(scaled, axis=1).max() == pytest.approx(1)
-    assert scaled == pytest.approx(np.array([[3, 4, 5], [0, 1, 5]]) / (5 * np.sqrt(2)))
-
-
-def test_a_column_that_is_constant_already_is_the_constant():
-    rows = np.array([[3.0, 4, 0], [0, 4, 0]])
-    scale = FeatureScale.fitted(["a", "one", "zero"], rows)
-    assert scale == FeatureScale(("a", "one", "zero"), 0.0, 5.0)
-    assert scale.apply(rows).tolist() == [[0.6, 0.8, 0], [0, 0.8, 0]]
-
-
-def test_one_item_has_no_column_that_is_constant_and_zeros_are_scaled_by_nothing():
-    assert FeatureScale.fitted(["a"], np.array([[3.0]])) == FeatureScale(("a",), 3.0, 3 * np.sqrt(2))
-    assert FeatureScale.fitted(["a"], np.zeros((2, 1))) == FeatureScale(("a",), 1.0, np.sqrt(2))
+@pytest.mark.parametrize(
+    ("rows", "constant", "divisor", "scaled"),
+    [
+        ([[3, 4], [0, 1]], 5, 5 * np.sqrt(2), [[3, 4, 5], [0, 1, 5]]),
+        # A column that is constant already is the constant.
+        ([[3, 4, 0], [0, 4, 0]], 0, 5, [[3, 4, 0], [0, 4, 0]]),
+        # One item has no column that is constant, and zeros are scaled by 1.
+        ([[3]], 3, 3 * np.sqrt(2), [[3, 3]]),
+        ([[0], [0]], 1, np.sqrt(2), [[0, 1], [0, 1]]),
+    ],
+)
+def test_features_are_scaled_beside_a_constant(rows, constant, divisor, scaled):
+    rows = np.array(rows, float)
+    names = [f"f{j}" for j in range(rows.shape[1])]
+    scale = FeatureScale.fitted(names, rows)
+    assert scale == FeatureScale(tuple(names), constant, divisor)
+    assert scale.apply(rows) == pytest.approx(np.array(scaled) / divisor)
 
 
 # Below the smallest normal number digits are lost, whatever is done.
@@ -37,7 +35,7 @@ matrices = nps.arrays(np.float64, nps.array_shapes(min_dims=2, max_dims=2, max_s
 
 
 @given(matrices)
-def test_one_row_alone_gets_the_same_bits_and_the_longest_norm_is_1(rows):
+def test_single_rows_get_the_same_bits_and_the_longest_norm_is_1(rows):
     names = [f"f{j}" for j in range(rows.shape[1])]
     scale = FeatureScale.fitted(names, rows)
     all_at_once = scale.apply(rows)
@@ -50,7 +48,7 @@ def test_one_row_alone_gets_the_same_bits_and_the_longest_norm_is_1(rows):
 
 
 @given(matrices, st.sampled_from([2.0**-40, 2.0**12]))
-def test_the_unit_of_the_features_does_not_matter(rows, unit):
+def test_unit_of_the_features_does_not_matter(rows, unit):
     rows = np.where(np.abs(rows) > 1e60, 1.0, rows)  # nothing beyond 1e100 in the other unit
     rows = np.where(np.abs(rows) < 1e-200, 0.0, rows)  # and nothing that loses its digits
     names = [f"f{j}" for j in range(rows.shape[1])]
@@ -59,7 +57,7 @@ def test_the_unit_of_the_features_does_not_matter(rows, unit):
     assert not rows.any() or ours.tolist() == theirs.tolist()
 
 
-def test_a_row_of_another_length_is_refused_with_the_names():
+def test_row_of_another_length_is_refused_with_the_names():
     scale = FeatureScale(("price", "size"), 1.0, 2.0)
     with pytest.raises(InvalidInput, match=r"^features must have 2 columns \(price, size\), got 3$"):
         scale.apply([[1.0, 2.0, 3.0]])

@@ -37,26 +37,19 @@ def test_sizes_count_pairs_once_and_users_without_attraction_too():
     assert seen.density == pytest.approx(7 / 30)
     assert seen.idle_users == pytest.approx(1 / 6)
     assert seen.facts == {"ratings": 77}
-
-
-def test_the_most_attractive_items_come_first_with_their_share_of_all_users():
-    seen = describe(small())
+    # The most attractive items come first with their share of all users.
     assert seen.most_attractive[:2] == (ItemShare("a", 0.5), ItemShare("b", pytest.approx(1 / 3)))
     assert [item.name for item in seen.most_attractive] == ["a", "b", "c", "d", "e"]
-    assert seen.quantiles[0.0] == 0
-    assert seen.quantiles[0.5] == pytest.approx(1 / 6)
-    assert seen.quantiles[1.0] == 0.5
+    assert [seen.quantiles[share] for share in (0.0, 0.5, 1.0)] == [0, pytest.approx(1 / 6), 0.5]
+    groups = {group.name: group for group in seen.groups}
+    assert list(groups) == ["Drama", "War", "Crime"]
+    assert (groups["Drama"].items, groups["War"].items) == (3, 2)
+    # Of a group the density is that among its own items.
+    assert groups["Drama"].density == pytest.approx(6 / 18)
+    assert groups["War"].density == pytest.approx(3 / 12)
 
 
-def test_no_more_than_ten_items_are_named():
-    many = Interactions(
-        users=np.zeros(30, np.int32), items=np.arange(30), attracted=np.ones(30, bool),
-        user_ids=("u", "v"), item_ids=tuple(map(str, range(30))),
-    )  # fmt: skip
-    assert len(describe(many).most_attractive) == 10
-
-
-def test_the_best_slate_covers_and_the_popular_one_need_not():
+def test_best_slate_covers_more_users_than_the_popular_one():
     # Three users like both of the most popular items; the two others like one item each.
     users = np.array([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4])
     items = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5])
@@ -65,17 +58,14 @@ def test_the_best_slate_covers_and_the_popular_one_need_not():
     assert {item.name for item in seen.best_slate} >= {"a", "e", "f"}
     assert seen.best_click_probability == pytest.approx(5 / 6)
     assert seen.popular_click_probability == pytest.approx(3 / 6)
+    # At most ten items are named.
+    many = Interactions(
+        np.zeros(30, int), np.arange(30), np.ones(30, bool), ("u",), tuple(map(str, range(30)))
+    )
+    assert len(describe(many).most_attractive) == 10
 
 
-def test_groups_are_largest_first_with_the_density_among_their_own_items():
-    groups = {group.name: group for group in describe(small()).groups}
-    assert list(groups) == ["Drama", "War", "Crime"]
-    assert (groups["Drama"].items, groups["War"].items) == (3, 2)
-    assert groups["Drama"].density == pytest.approx(6 / 18)
-    assert groups["War"].density == pytest.approx(3 / 12)
-
-
-def test_a_group_alone_keeps_all_users():
+def test_single_group_keeps_all_users():
     seen = describe(keep_items(small(), group_items(small(), "War")))
     assert (seen.users, seen.items, seen.interactions, seen.attracted_pairs) == (6, 2, 5, 3)
     assert seen.density == pytest.approx(3 / 12)
@@ -84,20 +74,14 @@ def test_a_group_alone_keeps_all_users():
     assert [group.name for group in seen.groups] == ["War", "Drama"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("crimes", "unknown group 'crimes'; nearest: 'Crime' (1 item)"),
-        ("DRAMA", "unknown group 'DRAMA'; nearest: 'Drama' (3 items)"),
-        ("zzz", "unknown group 'zzz'; largest: 'Drama' (3 items), 'War' (2 items), 'Crime' (1 item)"),
-    ],
-)
-def test_of_an_unknown_group_the_nearest_are_listed(asked, message):
-    with pytest.raises(UnknownName) as caught:
-        group_items(small(), asked)
-    assert str(caught.value) == message
-
-
-def test_data_without_groups_says_so():
+def test_unknown_group_is_refused_with_the_nearest():
+    for name, problem in (
+        ("crimes", "nearest: 'Crime' (1 item)"),
+        ("DRAMA", "nearest: 'Drama' (3 items)"),
+        ("zzz", "largest: 'Drama' (3 items), 'War' (2 items), 'Crime' (1 item)"),
+    ):
+        with pytest.raises(UnknownName) as caught:
+            group_items(small(), name)
+        assert str(caught.value) == f"unknown group {name!r}; {problem}"
     with pytest.raises(InvalidInput, match=r"no group 'War': the items of this data have no groups"):
         group_items(small(item_groups=()), "War")

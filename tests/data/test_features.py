@@ -43,43 +43,25 @@ SHAPES = [(70, 31, 6), (31, 70, 6), (40, 40, 3), (13, 11, 10), (11, 13, 11), (9,
 
 
 @pytest.mark.parametrize(("n_users", "n_items", "rank"), SHAPES)
-def test_features_are_v_sigma_of_the_dense_svd_signs_included(n_users, n_items, rank):
+def test_features_are_those_of_the_dense_svd_signs_included(n_users, n_items, rank):
     dense = full_rank(n_users, n_items)
     vectors, values = reference(dense, rank)
-    found = truncated_svd(sparse.csr_matrix(dense), rank)
-    assert found.shape == (n_items, rank)
-    assert found.dtype == np.float64
-    assert found.flags.c_contiguous
-    np.testing.assert_allclose(found, vectors * values, atol=1e-9)
-
-
-@pytest.mark.parametrize(("n_users", "n_items", "rank"), SHAPES)
-def test_unscaled_features_are_v_alone(n_users, n_items, rank):
-    dense = full_rank(n_users, n_items)
-    found = truncated_svd(dense, rank, scaled=False)
-    np.testing.assert_allclose(found, reference(dense, rank)[0], atol=1e-9)
-    np.testing.assert_allclose(found.T @ found, np.eye(rank), atol=1e-12)
-
-
-def test_column_lengths_are_the_falling_singular_values():
-    dense = random_matrix(50, 23)
-    lengths = np.linalg.norm(truncated_svd(dense, 7), axis=0)
-    np.testing.assert_allclose(lengths, np.linalg.svd(dense.astype(float))[1][:7])
-    assert (np.diff(lengths) < 0).all()
-
-
-def test_the_intercept_is_a_column_of_ones_at_the_end():
-    dense = random_matrix(50, 23)
-    found = truncated_svd(dense, 4, intercept=True)
-    assert found.shape == (23, 5)
-    assert found.flags.c_contiguous
-    assert (found[:, 4] == 1.0).all()
-    np.testing.assert_array_equal(found[:, :4], truncated_svd(dense, 4))
+    result = truncated_svd(sparse.csr_matrix(dense), rank)
+    assert result.shape == (n_items, rank)
+    assert result.dtype == np.float64
+    assert result.flags.c_contiguous
+    np.testing.assert_allclose(result, vectors * values, atol=1e-9)
+    unscaled = truncated_svd(dense, rank, scaled=False)
+    np.testing.assert_allclose(unscaled, vectors, atol=1e-9)
+    np.testing.assert_allclose(unscaled.T @ unscaled, np.eye(rank), atol=1e-12)
+    with_ones = truncated_svd(dense, rank, intercept=True)
+    assert with_ones.flags.c_contiguous
+    np.testing.assert_array_equal(with_ones, np.column_stack([result, np.ones(n_items)]))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 12), st.integers(2, 12), st.data())
-def test_features_keep_as_much_of_the_matrix_as_any_of_this_rank_can(n_users, n_items, data):
+def test_features_keep_as_much_of_the_matrix_as_their_rank_allows(n_users, n_items, data):
     seed = data.draw(st.integers(0, 2**20))
     rank = data.draw(st.integers(1, min(n_users, n_items)))
     dense = random_matrix(n_users, n_items, seed).astype(float)
@@ -98,52 +80,40 @@ def low_rank(n_users=40, n_items=17):
 
 @pytest.mark.parametrize("shape", [(40, 17), (40, 61)])
 @pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("rank", [3, 4, 10, 16, 17])
+@pytest.mark.parametrize("rank", [3, 4, 16, 17])
 def test_columns_beyond_the_rank_of_the_matrix_are_exactly_zero(shape, scaled, rank):
-    found = truncated_svd(low_rank(*shape), rank, scaled=scaled)
-    assert (found[:, 3:] == 0.0).all()
-    assert (np.linalg.norm(found[:, :3], axis=0) > 0.9).all()
-    np.testing.assert_array_equal(truncated_svd(low_rank(*shape), rank, scaled=scaled), found)
+    result = truncated_svd(low_rank(*shape), rank, scaled=scaled)
+    assert (result[:, 3:] == 0.0).all()
+    assert (np.linalg.norm(result[:, :3], axis=0) > 0.9).all()
+    np.testing.assert_array_equal(truncated_svd(low_rank(*shape), rank, scaled=scaled), result)
 
 
 def test_items_without_attraction_have_rows_of_exact_zeros():
     for dense in (random_matrix(60, 25), random_matrix(25, 60)):
         dense[:, [3, 14]] = 0
         for rank in (5, 25):
-            found = truncated_svd(dense, rank, intercept=True)
-            assert (found[[3, 14], :-1] == 0.0).all()
-            assert (found[[3, 14], -1] == 1.0).all()
+            result = truncated_svd(dense, rank, intercept=True)
+            assert (result[[3, 14], :-1] == 0.0).all()
+            assert (result[[3, 14], -1] == 1.0).all()
+    for rank in (1, 4, 5):
+        result = truncated_svd(sparse.csr_matrix((9, 5), dtype=np.uint8), rank, intercept=True)
+        np.testing.assert_array_equal(result, np.eye(rank + 1)[[rank] * 5])
 
 
-@pytest.mark.parametrize("rank", [1, 4, 5])
-def test_a_matrix_without_any_attraction_has_features_of_zeros(rank):
-    found = truncated_svd(sparse.csr_matrix((9, 5), dtype=np.uint8), rank, intercept=True)
-    np.testing.assert_array_equal(found, np.eye(rank + 1)[[rank] * 5])
-
-
-def test_the_first_of_two_nearly_equal_entries_decides_the_sign():
+def test_first_of_two_nearly_equal_entries_decides_the_sign():
     vectors = np.array([[0.1, 0.0], [-0.7, 0.6], [0.7 + 1e-12, -0.8]])
     np.testing.assert_array_equal(features._signs(vectors), [-1.0, -1.0])
     vectors[2, 0] = 0.7 - 1e-12
     np.testing.assert_array_equal(features._signs(vectors), [-1.0, -1.0])
 
 
-@pytest.mark.parametrize(
-    ("rank", "message"),
-    [
-        (0, "rank must be at least 1, got 0"),
-        (-2, "rank must be at least 1, got -2"),
-        (6, "rank must be at most 5 (the training matrix is 9 users x 5 items), got 6"),
-        (2.5, "rank must be a whole number, got 2.5"),
-    ],
-)
-def test_an_impossible_rank_is_refused(rank, message):
-    with pytest.raises(InvalidInput) as caught:
+@pytest.mark.parametrize("rank", [0, -2, 6, 2.5])
+def test_impossible_rank_is_refused(rank):
+    with pytest.raises(InvalidInput, match=f"^rank must be .*got {rank}$"):
         truncated_svd(random_matrix(9, 5), rank)
-    assert str(caught.value) == message
 
 
-def test_a_decomposition_that_does_not_converge_is_failed_work(monkeypatch):
+def test_svd_that_does_not_converge_is_failed_work(monkeypatch):
     import scipy.sparse.linalg
 
     def fails(*args, **kwargs):
@@ -158,15 +128,15 @@ DIGEST = """
 import hashlib, sys
 from firstclick.data import split, synthetic_matrix, truncated_svd
 assert "scipy.sparse.linalg" not in sys.modules
-matrix = synthetic_matrix(3, n_users=1500, n_items=900).matrix
+matrix = synthetic_matrix(3, n_users=900, n_items=500).matrix
 train, _ = split(matrix, 4)
-found = [truncated_svd(train, 20), truncated_svd(train[:80, :70], 70), truncated_svd(train, 20)]
-assert found[0].tobytes() == found[2].tobytes()
-print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
+result = [truncated_svd(train, 20), truncated_svd(train[:80, :70], 70), truncated_svd(train, 20)]
+assert result[0].tobytes() == result[2].tobytes()
+print(hashlib.sha256(b"".join(array.tobytes() for array in result)).hexdigest())
 """
 
 
-def test_the_bits_do_not_depend_on_process_or_number_of_threads():
+def test_bits_do_not_depend_on_process_or_number_of_threads():
     digests = set()
     for threads in ("1", "2"):
         environment = os.environ | {"OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)}

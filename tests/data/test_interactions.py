@@ -1,386 +1,176 @@
-import csv
+"""Interactions from text, Parquet files and frames: ids, values, names, groups and rows that are odd.
+
+Separators, quotes, line ends, encodings and damaged files are in tests/files/test_read_table.py.
+"""
+
 import gzip
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.data import Interactions, feedback_matrix, logs, read_interactions
-from firstclick.errors import InvalidInput, UnknownName
+from firstclick.data import Interactions, feedback_matrix, interactions_from_frame, logs, read_interactions
+from firstclick.data.sources import make_source
+from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.duck import connected
 
-# 4 users and 5 items, ids with gaps; user 30 and item 9 are never liked, (7, 100) is rated twice.
-RATINGS = [
-    ("7", "100", "5"),
-    ("30", "9", "3"),
-    ("7", "100", "1"),
-    ("2", "20", "4"),
-    ("11", "3", "4"),
-    ("2", "1000", "5"),
-    ("7", "20", "2"),
-]
+# 4 users and 3 items, ids with gaps; 'dan' and 30 attract never, and (70, 5) is there twice.
+LOG = {
+    "film": [5, 30, 5, 110, 5, 30, 5],
+    "who": ["70", "ann", "70", "ann", "bo b", "dan", "dan"],
+    "stars": [4.5, 3.0, 1.0, 5.0, 4.0, 2.0, 3.0],
+    "title": ["Five", "Thirty", "Cinq", "", "Five", "Thirty", "Five"],
+    "genre": ["Drama|War", "", "Comedy", "War", "", "", ""],
+    "noise": list("abcdefg"),
+}
+COLUMNS = {
+    "user_column": "who", "item_column": "film", "value_column": "stars", "above": 3, "name_column": "title",
+    "group_column": "genre",
+}  # fmt: skip
+TABLE = "table:user=who,item=film,value=stars,above=3,item_name=title,item_group=genre"
 
 
 @pytest.fixture
 def write(tmp_path):
-    def write(text, name="ratings.dat", encoding="utf-8"):
+    def write(text, name="log.csv"):
         path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return path
 
     return write
 
 
-def lines(separator, rows=RATINGS, end="\n"):
-    return "".join(separator.join(row) + end for row in rows)
+@pytest.fixture
+def files(write, tmp_path):
+    """`files(log)`: the log as files of all kinds."""
+
+    def files(log):
+        rows = [list(log), *zip(*log.values(), strict=True)]
+        lines = ["\x1f".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows]
+        text = "".join(lines)
+        pl.DataFrame(log).write_parquet(tmp_path / "log.parquet", row_group_size=3)
+        return [
+            write(text.replace("\x1f", ",")),
+            write(text.replace("\x1f", "\t").replace("\n", "\r\n"), "log.tsv"),
+            write(text.replace("\x1f", "::").rstrip("\n"), "log.dat"),
+            write(gzip.compress(text.replace("\x1f", ";").encode()), "log.csv.gz"),
+            tmp_path / "log.parquet",
+        ]
+
+    return files
 
 
-def liked(interactions):
-    """The set of (user id, item id) that attracted, whatever the codes are."""
-    return {
-        (interactions.user_ids[user], interactions.item_ids[item])
-        for user, item, yes in zip(
-            interactions.users, interactions.items, interactions.attracted, strict=True
-        )
-        if yes
-    }
+def liked(read):
+    """User and item of each row that attracted."""
+    rows = zip(read.users[read.attracted], read.items[read.attracted], strict=True)
+    return {(read.user_ids[user], read.item_ids[item]) for user, item in rows}
 
 
-LIKED = {("7", "100"), ("2", "20"), ("11", "3"), ("2", "1000")}
+def check(read):
+    assert (read.user_ids, read.item_ids) == (("70", "ann", "bo b", "dan"), ("5", "30", "110"))
+    assert liked(read) == {("70", "5"), ("ann", "110"), ("bo b", "5")}
+    assert (len(read.users), feedback_matrix(read).shape) == (7, (4, 3))
+    assert read.names == ("Five", "Thirty", "110")
+    assert read.item_groups == (("Drama", "War"), (), ("War",))
+    assert {group: items.tolist() for group, items in read.groups().items()} == {"War": [0, 2], "Drama": [0]}
+    assert read.facts == {"interactions": 7, "users": 4, "items": 3}
 
 
-def refusal(path, **options):
-    with pytest.raises((InvalidInput, UnknownName)) as caught:
-        read_interactions(path, **({"strict": True} | options))
+def refusal(call, *arguments, **options):
+    with pytest.raises(FirstclickError) as caught:
+        call(*arguments, **({"strict": True} | options))
     return str(caught.value)
 
 
-@pytest.mark.parametrize("separator", ["::", "\t", ",", ";"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_the_separator_is_found_in_the_first_line(write, separator, end):
-    read = read_interactions(write(lines(separator, end=end)), value_column=2, above=3)
-    assert liked(read) == LIKED
-    assert read.user_ids == ("2", "7", "11", "30")
-    assert read.item_ids == ("3", "9", "20", "100", "1000")
-    assert len(read.users) == len(read.items) == len(read.attracted) == len(RATINGS)
-
-
-def test_double_colons_win_over_tabs_and_tabs_over_commas(write):
-    assert read_interactions(write("a,b::c\td\n")).user_ids == ("a,b",)
-    assert read_interactions(write("a,b\tc\n")).user_ids == ("a,b",)
-    assert read_interactions(write("a;b,c\n")).user_ids == ("a;b",)
-
-
-def test_a_given_separator_wins(write):
-    assert liked(read_interactions(write("a,b|c\n"), separator="|")) == {("a,b", "c")}
-
-
-def test_columns_may_be_named_and_in_any_order(write):
-    text = "rating,item,user\n" + lines(",", [row[::-1] for row in RATINGS])
-    path = write(text)
-    named = read_interactions(path, user_column="user", item_column="item", value_column="rating", above=3)
-    numbered = read_interactions(path, user_column="2", item_column=1, value_column="0", above=3, header=True)
-    mixed = read_interactions(path, user_column="user", item_column=1, value_column=0, above=3)
-    assert liked(named) == liked(numbered) == liked(mixed) == LIKED
-
-
-def test_blanks_around_column_names_are_dropped(write):
-    path = write("user, item\nann,x\n")
-    assert liked(read_interactions(path, user_column="user", item_column="item")) == {("ann", "x")}
-
-
-@pytest.mark.parametrize("separator", ["::", ","])
-def test_no_kind_of_line_end_gets_into_a_field(write, separator):
-    for end in ("\n", "\r\n", "\r"):
-        path = write(lines(separator, end=end) + separator.join(["1", "2", "abc"]) + end)
-        message = refusal(path, value_column=2)
-        assert message == "ratings.dat line 8: value 'abc' in column 2 is not a number"
-
-
-def test_quoted_fields_hold_separators_quotes_and_line_ends(write):
-    path = write('user,item\nann,"Hello, ""World""\nagain"\nbob,x\n')
-    read = read_interactions(path, user_column="user", item_column="item")
-    assert liked(read) == {("ann", 'Hello, "World"\nagain'), ("bob", "x")}
-
-
-def test_quotes_mean_nothing_between_tabs(write):
-    assert liked(read_interactions(write('u\t12" vinyl\nv\t"x\n'))) == {("u", '12" vinyl'), ("v", '"x')}
-
-
-def test_lines_are_counted_through_quoted_line_ends(write):
-    path = write('u,"a\nb",1\nv,c,1\nw,d\n')
-    assert refusal(path) == "ratings.dat line 4: expected 3 fields, got 2"
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_column(write):
-    path = write("user,item\nann,x\n", encoding="utf-8-sig")
-    assert liked(read_interactions(path, user_column="user", item_column="item")) == {("ann", "x")}
-
-
-def test_without_a_value_column_every_row_attracts(write):
-    read = read_interactions(write(lines("::")))
-    assert read.attracted.all()
-    assert read.attracted.dtype == np.bool_
-
-
-def test_a_value_column_alone_means_above_zero(write):
-    read = read_interactions(write("u,a,0\nu,b,1\nu,c,-2\nu,d,0.5\n"), value_column=2)
-    assert liked(read) == {("u", "b"), ("u", "d")}
-
-
-def test_above_is_strict(write):
-    read = read_interactions(write("u,a,3\nu,b,3.5\n"), value_column=2, above=3)
-    assert liked(read) == {("u", "b")}
-
-
-def test_users_and_items_never_attracted_still_count(write):
-    read = read_interactions(write(lines("::")), value_column=2, above=3)
-    matrix = feedback_matrix(read)
-    assert matrix.shape == (4, 5)
-    assert matrix[read.user_ids.index("30")].nnz == 0
-    assert matrix[:, read.item_ids.index("9")].nnz == 0
-
-
-def test_ids_that_are_not_all_integers_sort_as_text(write):
-    read = read_interactions(write("10,b2\n9,b10\n1x,a\n"))
-    assert read.user_ids == ("10", "1x", "9")
-    assert read.item_ids == ("a", "b10", "b2")
-
-
-def test_negative_and_zero_padded_ids_sort_as_numbers_and_stay_apart(write):
-    assert read_interactions(write("7,1\n-3,1\n007,1\n10,1\n")).user_ids == ("-3", "007", "7", "10")
-
-
-def test_blanks_around_ids_are_dropped(write):
-    assert liked(read_interactions(write("u, a\n u,a\nu ,b\n"))) == {("u", "a"), ("u", "b")}
-
-
-@pytest.mark.long
-@given(st.randoms(use_true_random=False))
-def test_the_order_of_lines_does_not_matter(tmp_path_factory, chance):
-    folder = tmp_path_factory.mktemp("order")
-    rows = RATINGS.copy()
-    chance.shuffle(rows)
-    first, second = folder / "a.csv", folder / "b.csv"
-    first.write_text(lines(","))
-    second.write_text(lines(",", rows))
-    a, b = (read_interactions(path, value_column=2, above=3) for path in (first, second))
-    assert (a.user_ids, a.item_ids) == (b.user_ids, b.item_ids)
-    assert (feedback_matrix(a) != feedback_matrix(b)).nnz == 0
-
-
-id_text = st.text(
-    st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters="\ufeff"), min_size=1, max_size=5
-)
-
-
-@pytest.mark.long
-@given(st.lists(st.tuples(id_text, id_text, st.booleans()), min_size=1, max_size=20))
-def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, rows):
-    path = tmp_path_factory.mktemp("csv") / "log.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("user", "item", "value"), *rows_as_numbers(rows)])
-    read = read_interactions(
-        path, user_column="user", item_column="item", value_column="value", separator=","
-    )
-    assert liked(read) == {(user, item) for user, item, yes in rows if yes}
-    assert set(read.user_ids) == {user for user, _, _ in rows}
-    assert set(read.item_ids) == {item for _, item, _ in rows}
-
-
-def rows_as_numbers(rows):
-    return [(user, item, int(yes)) for user, item, yes in rows]
-
-
-def test_blank_lines_at_the_end_are_fine(write):
-    assert len(read_interactions(write(lines("::") + "\n  \n\r\n")).users) == len(RATINGS)
-    assert len(read_interactions(write(lines(",") + "\n  \n\r\n")).users) == len(RATINGS)
-
-
-@pytest.mark.parametrize("separator", ["::", ","])
-def test_blank_lines_elsewhere_are_refused(write, separator):
-    text = lines(separator)
-    assert refusal(write(text + "\n\n" + text)) == "ratings.dat line 8 is blank, but rows follow it"
-    assert refusal(write("\n" + text)) == "ratings.dat line 1 is blank, but rows follow it"
-
-
-def test_a_line_with_missing_or_extra_fields_is_named(write):
-    text = lines("::")
-    assert refusal(write(text + "1::2\n")) == "ratings.dat line 8: expected 3 fields, got 2"
-    assert refusal(write(text + "1::2::3::4\n")) == "ratings.dat line 8: expected 3 fields, got 4"
-    assert refusal(write(lines(",") + "1\n")) == "ratings.dat line 8: expected 3 fields, got 1"
+def test_every_kind_of_file_gives_the_same_interactions(files):
+    paths = files(LOG)
+    for path in paths:
+        check(read_interactions(path, **COLUMNS))
+    for path in (paths[0], paths[-1]):
+        check(make_source(TABLE).load(path))
 
 
 @pytest.mark.parametrize(
-    "value", ["abc", "nan", "inf", "-Infinity", "", "1_000", "1,000,000", "1.000,5", "n/a"]
+    "frame",
+    [
+        pd.DataFrame(LOG, index=[7.5, 3, 3, 1, 0, 9, 8]),
+        pd.DataFrame(LOG).astype({"who": "category", "film": "Int64", "stars": "Float32"}),
+        pd.DataFrame(LOG).astype({"film": float, "stars": object}),
+        pl.DataFrame(LOG),
+        pl.DataFrame(LOG).with_columns(pl.col("who").cast(pl.Categorical), pl.col("film").cast(pl.Int16)),
+    ],
+    ids=["pandas-index", "pandas-nullable", "pandas-float-ids", "polars", "polars-categorical"],
 )
-def test_a_value_that_is_no_number_is_refused(write, value):
-    path = write(lines("::") + f"1::2::{value}\n")
-    assert refusal(path, value_column=2) == f"ratings.dat line 8: value {value!r} in column 2 is not a number"
+def test_frames_of_every_make_give_the_same_interactions(frame):
+    check(interactions_from_frame(frame, **COLUMNS))
 
 
-def test_a_value_in_a_named_column_is_refused_by_that_name(write):
-    path = write("u,i,stars\na,b,5\na,c,many\n")
-    message = refusal(path, user_column="u", item_column="i", value_column="stars")
-    assert message == "ratings.dat line 3: value 'many' in column stars is not a number"
+def test_columns_are_named_or_numbered(write):
+    path = write("stars, film,who\n5,a,u\n1,b,u\n5,b,v\n")
+    columns = {"user_column": "2", "item_column": 1, "value_column": "0", "above": 3}
+    for changed in (
+        {"header": True},
+        {"user_column": "who"},
+        {"item_column": "film", "value_column": "stars"},
+    ):
+        assert liked(read_interactions(path, **(columns | changed))) == {("u", "a"), ("v", "b")}
+    frame = pd.DataFrame([["u", 1, "x"], ["v", 2, "x"]], columns=["a", "b", "a"])
+    assert interactions_from_frame(frame, user_column=2, item_column="0").item_ids == ("u", "v")
+    assert make_source("table:user=2,item=0") == make_source("table:item=0,user=2")
+    assert liked(read_interactions(write("a,b|c\n"), separator="|")) == {("a,b", "c")}
 
 
-def test_a_header_met_as_a_value_is_suspected(write):
-    path = write("user,item,rating\na,b,5\n")
-    assert refusal(path, value_column=2) == (
-        "ratings.dat line 1: value 'rating' in column 2 is not a number; "
-        "if line 1 is a header, name the columns or pass `header=True`"
-    )
+def test_values_above_a_threshold_attract(write):
+    path = write("u,a,0\nu,b,3\nu,c,-2\nu,d,3.5\n")
+    for options, items in (({}, "abcd"), ({"value_column": 2}, "bd"), ({"value_column": 2, "above": 3}, "d")):
+        read = read_interactions(path, **options)
+        assert liked(read) == {("u", item) for item in items}
+        assert (read.item_ids, read.attracted.dtype) == (tuple("abcd"), np.bool_)
+    # Decimal commas are numbers.
+    for value in ("3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"):
+        read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
+        assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
+        assert [str(reason) for reason in read.skipped] == ["1 whose value is no number (line 3)"]
 
 
-def test_an_empty_id_is_refused(write):
-    assert refusal(write("u,a\n ,b\n")) == "ratings.dat line 2: empty user id in column 0"
-    assert refusal(write("u::a\nv::\n")) == "ratings.dat line 2: empty item id in column 1"
-    path = write("who,what\nu,a\nv,\n")
-    message = refusal(path, user_column="who", item_column="what")
-    assert message == "ratings.dat line 3: empty item id in column what"
+def test_ids_sort_as_numbers_if_all_are_whole_and_lose_their_blanks(write):
+    read = read_interactions(write("10,7\n9, -3\n1x,007\n 9 ,10\n"))
+    assert (read.user_ids, read.item_ids) == (("10", "1x", "9"), ("-3", "007", "7", "10"))
 
 
-def test_a_missing_column_is_refused_with_those_there_are(write):
-    path = write("user,item,rating\na,b,5\n")
-    assert refusal(path, user_column="usr", item_column="item") == (
-        "ratings.dat has no column 'usr'; did you mean 'user'? its columns are user, item, rating"
-    )
-    assert refusal(path, user_column="zzz", item_column="item") == (
-        "ratings.dat has no column 'zzz'; its columns are user, item, rating"
-    )
-    assert refusal(path, item_column="3") == "ratings.dat has no column 3; its columns are 0 to 2"
-    assert refusal(path, item_column=-1) == "ratings.dat has no column -1; its columns are 0 to 2"
-
-
-def test_a_column_name_that_occurs_twice_is_refused(write):
-    path = write("id,item,id\na,b,c\n")
-    message = refusal(path, user_column="id", item_column="item")
-    assert message == "ratings.dat has 2 columns 'id'; give the number of one"
-
-
-def test_users_and_items_cannot_be_one_column(write):
-    path = write("user,item\na,b\n")
-    message = refusal(path, user_column="item", item_column="item")
-    assert message == "ratings.dat: `user_column` and `item_column` are both column 'item'"
-
-
-def test_contradicting_options_are_refused(write):
-    path = write("user,item\na,b\n")
-    assert refusal(path, above=3) == "above needs `value_column`, the column to compare with it"
-    assert refusal(path, value_column=1, above=float("nan")) == "above must be a number, got nan"
-    assert refusal(path, user_column="user", header=False) == (
-        "column 'user' is a name, but header=False says that ratings.dat has none"
-    )
-    assert refusal(path, separator="") == "separator must be text without quotes and line ends, got ''"
-
-
-def test_a_file_without_rows_is_refused(write):
-    assert refusal(write("")) == "ratings.dat is empty"
-    assert refusal(write("\n \n")) == "ratings.dat is empty"
-    assert refusal(write("user,item\n"), header=True) == "ratings.dat has a header but no rows"
-
-
-def test_a_file_without_known_separator_is_refused(write):
-    message = refusal(write("1 2 3\n"))
-    assert message == "ratings.dat line 1: no '::', tab, comma or semicolon; pass `separator`"
-
-
-def test_a_quote_that_never_ends_is_refused_where_it_begins(write):
-    message = refusal(write('u,a\nv,"b\nw,c\n'))
-    assert message.startswith(
-        "ratings.dat line 2: a field that is badly quoted, or longer than 2,097,152 bytes"
-    )
-
-
-def test_a_path_without_readable_file_is_refused(write, tmp_path, monkeypatch):
-    missing = tmp_path / "no.dat"
-    assert refusal(missing) == f"{missing}: no such file"
-    assert refusal(tmp_path) == f"{tmp_path} is a folder; name a file in it"
-    path = write(lines(","))
-
-    def denied(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    # Patched, because root may read what chmod forbids.
-    monkeypatch.setattr(Path, "open", denied)
-    assert refusal(path) == f"{path} cannot be read: Permission denied"
-
-
-def test_undecodable_bytes_are_refused_with_line_encoding_and_way_out(write):
-    path = write(b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000)
-    assert refusal(path) == (
-        "ratings.dat line 5001: bytes that are not UTF-8; "
-        "if it is a text file, pass its encoding, for example `encoding='latin-1'`"
-    )
-    assert ("v", "café") in liked(read_interactions(path, encoding="iso-8859-1"))
-
-
-def test_an_unknown_encoding_is_refused(write):
-    message = refusal(write(lines(",")), encoding="utf-9")
-    assert message == "unknown encoding 'utf-9'; try 'utf-8' or 'latin-1'"
-
-
-@pytest.mark.parametrize("separator", ["::", "\t", ","])
-def test_a_file_that_ends_within_its_last_line_is_suspected_to_be_cut_short(write, separator):
-    text = lines(separator)
-    expected = "ratings.dat line 7: expected 3 fields, got 2"
-    # Cut after '7::20', before the last separator.
-    path = write(text[: text.rindex(separator)])
-    assert refusal(path) == expected + "; the file ends within this line: is it cut short?"
-    # The last line is whole, and the wrong one an earlier one: nothing is cut.
-    path = write(separator.join("ab") + "\n" + text.rstrip("\n"))
-    assert refusal(path) == "ratings.dat line 2: expected 2 fields, got 3"
-
-
-@pytest.mark.parametrize("start", ["<!DOCTYPE html>\n", "\ufeff  <html lang='en'>", "<?xml version='1.0'?>"])
-def test_a_web_page_is_recognised(write, start):
-    message = refusal(write(start + "<head><title>Not Found, sorry</title></head>"))
-    assert message == "ratings.dat line 1: a web page, not data; fetch the file itself"
-
-
-def test_a_packed_file_is_unpacked_on_the_way(write):
-    packed = gzip.compress(lines("::").encode())
-    assert liked(read_interactions(write(packed, "log.dat.gz"), value_column=2, above=3)) == LIKED
-    short = write(packed[:-12], "log.dat.gz")
-    assert refusal(short) == "log.dat.gz: the packed data is cut short or damaged; fetch it again"
-    assert refusal(write(lines("::"), "log.gz")).endswith("log.gz cannot be read: Not a gzipped file (b'7:')")
-    latin = write(gzip.compress(b"u,a\nv,caf\xe9\n"), "log.csv.gz")
-    assert refusal(latin).startswith("log.csv.gz line 2: bytes that are not UTF-8")
-
-
-def test_progress_counts_bytes_and_ends_with_all_of_them(write):
-    path = write("u,a\n" * 50_000)
-    seen = []
-    read_interactions(path, progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) > 1
-    assert seen == sorted(seen)
-    assert {total for _, total in seen} == {200_000}
-    assert seen[-1] == (200_000, 200_000)
-
-
-def test_names_and_groups_of_items_come_from_the_first_row_that_has_any(write):
+def test_first_row_with_a_name_or_groups_decides(write, tmp_path):
     path = write(
-        "who,what,called,kind\n"
-        "bob,9,Nine , Drama|War|Drama\n"
-        "ann,10,,\n"
-        "bob,10,Ten,War\n"
-        "cyd,10,Zehn,Comedy\n"
-        "cyd,8,,\n"
+        "who,what,called,kind\nbob,9,Nine , Drama|War|Drama\nann,10,,\nbob,10,Ten,War\ncyd,10,Zehn,Crime\n"
     )
     columns = {"user_column": "who", "item_column": "what"}
     read = read_interactions(path, **columns, name_column="called", group_column="kind")
-    assert read.item_ids == ("8", "9", "10")
-    assert read.names == ("8", "Nine", "Ten")
-    assert read.item_groups == ((), ("Drama", "War"), ("War",))
-    assert {group: items.tolist() for group, items in read.groups().items()} == {"War": [1, 2], "Drama": [1]}
+    assert (read.names, read.item_groups) == (("Nine", "Ten"), (("Drama", "War"), ("War",)))
     plain = read_interactions(path, **columns)
     assert (plain.item_names, plain.item_groups, plain.names) == ((), (), plain.item_ids)
-    assert refusal(path, **columns, name_column="caled") == (
-        "ratings.dat has no column 'caled'; did you mean 'called'? its columns are who, what, called, kind"
-    )
+    log = {"user": ["u", "v", "u"], "item": [3, 3, 1], "groups": [None, ["War", " Drama", "War"], []]}
+    pl.DataFrame(log).write_parquet(tmp_path / "log.parquet")
+    columns = {"user_column": 0, "item_column": "1", "group_column": "groups"}
+    for read in (
+        interactions_from_frame(pd.DataFrame(log), **columns),
+        interactions_from_frame(pl.DataFrame(log), **columns),
+        make_source("table:item_group=groups").load(tmp_path / "log.parquet"),
+    ):
+        assert read.item_groups == ((), ("War", "Drama"))
+
+
+def test_most_active_users_and_most_met_items_are_kept_and_all_counted(files):
+    # ann and dan have two rows like 70, and come after it; 5 is met most.
+    path = files(LOG)[0]
+    source = "table:user=who,item=film,top_users={},top_items={}".format
+    columns = {"user_column": "who", "item_column": "film", "top_users": 2, "top_items": 1}
+    for read in (make_source(source(2, 1)).load(path), interactions_from_frame(pd.DataFrame(LOG), **columns)):
+        assert (read.user_ids, read.item_ids, read.users.tolist()) == (("70", "ann"), ("5",), [0, 0])
+        assert read.facts == {"interactions": 7, "users": 4, "items": 3}
+    read = make_source(source(5, 9)).load(path)
+    assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (4, 3, 7)
 
 
 ODD = (
@@ -389,57 +179,187 @@ ODD = (
 )
 
 
-def test_odd_rows_are_skipped_and_counted_with_their_lines(write):
+def test_odd_rows_are_skipped_and_counted(write, files):
     columns = {"user_column": "who", "item_column": "what", "value_column": "stars", "above": 3}
-    for name, text in (
-        ("log.csv", ODD),
-        ("log.tsv", ODD.replace(",", "\t")),
-        ("l.csv", ODD.replace("\n", "\r\n")),
-    ):
-        read = read_interactions(write(text, name), **columns)
-        # Those who are in odd rows alone are nobody.
+    for text in (ODD, ODD.replace(",", "\t"), ODD.replace("\n", "\r\n"), ODD.replace(",", "::")):
+        read = read_interactions(write(text), **columns)
+        # Users who are in odd rows alone are left out.
         assert (read.user_ids, read.item_ids) == (("ann", "bob"), ("x", "y"))
-        assert read.users.tolist() == [0, 0, 1]
-        assert read.attracted.tolist() == [True, True, False]
+        assert (read.users.tolist(), read.attracted.tolist()) == ([0, 0, 1], [True, True, False])
         assert read.facts == {"interactions": 3, "users": 2, "items": 2}
         assert read.columns == ("who", "what", "stars")
-        assert [str(one) for one in read.skipped] == [
+        assert [str(reason) for reason in read.skipped] == [
             "1 blank (line 2)",
             "2 without 3 fields (lines 7, 11)",
             "2 without a user (lines 4, 10)",
             "1 without an item (line 5)",
             "4 whose value is no number (lines 6, 8, 9, ...)",
         ]
-    assert refusal(write("who,what,stars\n" + ODD.split("\n", 4)[4]), **columns) == (
-        "ratings.dat line 4: expected 3 fields, got 2"
-    )
-    assert refusal(write("who,what,stars\nann,x,5\nbob,x,NA\n"), **columns) == (
-        "ratings.dat line 3: value 'NA' in column stars is not a number"
-    )
+    log = LOG | {"who": [None, *LOG["who"][1:]], "stars": [4.5, 3.0, None, 5.0, 4.0, 2.0, 3.0]}
+    for read in (
+        read_interactions(files(log)[-1], **COLUMNS),
+        interactions_from_frame(pl.DataFrame(log), **COLUMNS),
+        interactions_from_frame(pd.DataFrame(log), **COLUMNS),
+    ):
+        assert [str(reason) for reason in read.skipped] == [
+            "1 without a user (row 0)",
+            "1 whose value is no number (row 2)",
+        ]
+        assert (read.user_ids, len(read.users), read.columns) == (("ann", "bo b", "dan"), 5, tuple(LOG))
 
 
-def test_a_log_of_odd_rows_alone_is_refused(write):
-    for strict in (False, True):
-        message = refusal(write("ann,x,NA\nbob,,1\n,\n"), value_column=2, strict=strict)
-        assert message.startswith("ratings.dat ")
-    assert refusal(write("ann,x,NA\nbob,,1\n,\n"), value_column=2, strict=False) == (
-        "ratings.dat has no row that can be used: 1 without 3 fields (line 3), 1 without an item (line 2), "
+def test_log_of_odd_rows_alone_is_refused(write):
+    path = write("ann,x,NA\nbob,,1\n,\n")
+    assert refusal(read_interactions, path, value_column=2) == ("log.csv line 3: expected 3 fields, got 2")
+    assert refusal(read_interactions, path, value_column=2, strict=False) == (
+        "log.csv has no row that can be used: 1 without 3 fields (line 3), 1 without an item (line 2), "
         "1 whose value is no number (line 1)"
     )
 
 
-@pytest.mark.parametrize("value", ["3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"])
-def test_decimal_commas_are_numbers(write, value):
-    read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
-    assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
-    assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
+NAMED = {"user_column": "user", "item_column": "item"}
 
 
-def test_rows_that_a_join_gives_back_in_any_order_are_put_in_order():
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("u,a,1\n\n\nv,b,1\n", {}, " line 2 is blank, but rows follow it"),
+        ("\nu::a\n", {}, " line 1 is blank, but rows follow it"),
+        ('u,"a\nb",1\nv,c,1\nw,d\n', {}, " line 4: expected 3 fields, got 2"),
+        ("u::a\nv::b::c\n", {}, " line 2: expected 2 fields, got 3"),
+        # The last line is whole, and the wrong one an earlier one: nothing is cut.
+        ("u,a\nv\nw,b", {}, " line 2: expected 2 fields, got 1"),
+        ("u,a,1\nv,b", {},
+         " line 2: expected 3 fields, got 2; the file ends within this line: is it cut short?"),
+        ("u,a\n ,b\n", {}, " line 2: empty user id in column 0"),
+        ("u::a\nv::\n", {}, " line 2: empty item id in column 1"),
+        ("user,item\nu,a\nv,\n", NAMED, " line 3: empty item id in column item"),
+        ("user,item,stars\na,b,5\na,c,many\n", NAMED | {"value_column": "stars"},
+         " line 3: value 'many' in column stars is not a number"),
+        ("user,item,rating\na,b,5\n", {"value_column": 2},
+         " line 1: value 'rating' in column 2 is not a number; if line 1 is a header, name the columns or "
+         "pass `header=True`"),
+        ("user,item,rating\na,b,5\n", NAMED | {"user_column": "usr"},
+         " has no column 'usr'; did you mean 'user'? its columns are user, item, rating"),
+        ("user,item\na,b\n", NAMED | {"user_column": "zzz"},
+         " has no column 'zzz'; its columns are user, item"),
+        ("a,b,c\n", {"item_column": "3"}, " has no column 3; its columns are 0 to 2"),
+        ("a,b,c\n", {"item_column": -1}, " has no column -1; its columns are 0 to 2"),
+        ("id,item,id\na,b,c\n", NAMED | {"user_column": "id"},
+         " has 2 columns 'id'; give the number of one"),
+        ("user,item\na,b\n", NAMED | {"user_column": "item"},
+         ": `user_column` and `item_column` are both column 'item'"),
+        ("user,item\n", {"header": True}, " has a header but no rows"),
+        ("1 2 3\n", {}, " line 1: no '::', tab, comma or semicolon; pass `separator`"),
+        (b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000, {}, " line 5001: bytes that are not UTF-8; "
+         "if it is a text file, pass its encoding, for example `encoding='latin-1'`"),
+        *[(f"1::1::3\n1::2::{value}\n", {"value_column": 2},
+           f" line 2: value {value!r} in column 2 is not a number")
+          for value in ("abc", "nan", "inf", "-Infinity", "", "1_000", "1,000,000", "1.000,5", "n/a")],
+    ],
+)  # fmt: skip
+def test_wrong_text_is_refused_with_its_line(write, text, options, message):
+    assert refusal(read_interactions, write(text), **options) == "log.csv" + message
+
+
+def test_contradicting_options_are_refused(write):
+    for options, word in (
+        ({"above": 3}, "needs `value_column`"),
+        ({"value_column": 1, "above": float("nan")}, "above must be a number, got nan"),
+        ({"user_column": "user", "header": False}, "header=False"),
+    ):
+        assert word in refusal(read_interactions, write("user,item\na,b\n"), **options)
+    with pytest.raises(InvalidInput, match=r"^table needs the path of its file: a CSV, TSV or Parquet file$"):
+        make_source(TABLE).load(None)
+
+
+def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
+    def refusals(log, **changed):
+        options = COLUMNS | changed
+        for frame in (pd.DataFrame(log), pl.DataFrame(log)):
+            yield refusal(interactions_from_frame, frame, **options).removeprefix("the frame row ")
+        yield refusal(read_interactions, files(log)[-1], **options).removeprefix("log.parquet row ")
+
+    for column, message in [
+        ("who", "4 (from 0): empty user id in column who"),
+        ("film", "4 (from 0): empty item id in column film"),
+        ("stars", "4 (from 0): value {} in column stars is not a number"),
+    ]:
+        log = LOG | {column: [*LOG[column][:4], None, *LOG[column][5:]]}
+        assert list(refusals(log)) == [message.format(value) for value in ("nan", "nan", "None")]
+    log = LOG | {"who": [*LOG["who"][:6], "  "], "stars": [*map(str, LOG["stars"][:6]), "1_0"]}
+    assert set(refusals(log)) == {"6 (from 0): empty user id in column who"}
+    number = "6 (from 0): value '1_0' in column stars is not a number"
+    assert set(refusals(log, user_column="noise")) == {number}
+    nullable = pd.DataFrame(LOG).astype({"film": object})
+    nullable.loc[4, "film"] = pd.NA
+    assert "row 4 (from 0): empty item id" in refusal(interactions_from_frame, nullable, **COLUMNS)
+    lists = pd.DataFrame({"user": [["u"], ["v"]], "item": [1, 2]})
+    message = "the frame row 0 (from 0): ids must be text or numbers, got ['u'] and 1"
+    assert refusal(interactions_from_frame, lists, **NAMED) == message
+
+
+def test_numbers_that_no_float_and_no_text_can_hold_are_refused():
+    for column, word in [
+        ("stars", "value a whole number of about 5,001 digits in column stars"),
+        *((column, "at most 4,300 digits") for column in ("who", "film", "title")),
+    ]:
+        log = LOG | {"film": [*LOG["film"][:6], 7]}  # An item is called by its first name.
+        frame = pd.DataFrame(log | {column: pd.Series([*log[column][:6], 10**5000], dtype=object)})
+        message = refusal(interactions_from_frame, frame, **COLUMNS)
+        assert message.startswith("the frame row 6 (from 0): ")
+        assert word in message
+    for changed, words in (
+        ({"above": 10**400}, "above must be a number, got a whole number of about"),
+        ({"user_column": 10**5000}, "the frame has no column a whole number of"),
+        ({"user_column": "9" * 5000}, "the frame has no column '9999"),
+    ):
+        assert refusal(interactions_from_frame, pd.DataFrame(LOG), **(COLUMNS | changed)).startswith(words)
+
+
+def test_wrong_columns_and_empty_logs_are_refused_in_every_form(files):
+    unknown = (
+        "has no column 'titel'; did you mean 'title'? its columns are film, who, stars, title, genre, noise"
+    )
+    empty = {name: cells[:0] for name, cells in LOG.items()}
+    for frame in (pd.DataFrame(LOG), pl.DataFrame(LOG)):
+        options = COLUMNS | {"name_column": "titel"}
+        assert refusal(interactions_from_frame, frame, **options) == f"the frame {unknown}"
+        assert refusal(interactions_from_frame, frame[:0], **COLUMNS) == "the frame has no rows"
+    for path in files(LOG):
+        assert refusal(read_interactions, path, **options) == f"{path.name} {unknown}"
+    for path in files(empty):
+        problem = "no rows" if path.suffix == ".parquet" else "a header but no rows"
+        assert refusal(read_interactions, path, **COLUMNS) == f"{path.name} has {problem}"
+    for other in (LOG, pl.LazyFrame(LOG), pd.Series([1]), np.ones((3, 2))):
+        assert f"got {type(other).__name__}" in refusal(interactions_from_frame, other, **COLUMNS)
+
+
+def test_damaged_parquet_and_options_of_text_are_refused(files, write):
+    path = files(LOG)[-1]
+    message = "log.parquet is a Parquet file: it has no separator and no header line"
+    assert refusal(read_interactions, path, **COLUMNS, separator=";") == message
+    # The end, where the columns are listed, is whole, and the data is not.
+    whole = path.read_bytes()
+    for content in (whole[:-20], whole[:4] + bytes(len(whole[4:200])) + whole[200:]):
+        assert "log.parquet" in refusal(read_interactions, write(content, "log.parquet"), **COLUMNS)
+
+
+def test_progress_counts_bytes_and_ends_with_all_of_them(write, files):
+    for path, columns in ((write("u,a\n" * 50_000, "long.csv"), {}), (files(LOG)[-1], COLUMNS)):
+        seen = []
+        read_interactions(path, **columns, progress=lambda *progress, seen=seen: seen.append(progress))
+        size = path.stat().st_size
+        assert seen == sorted(seen)
+        assert {total for _, total in seen} == {size}
+        assert seen[-1] == (size, size)
+        assert len(seen) > 1 or size < 100_000
+
+
+def test_rows_that_a_join_returns_in_any_order_are_put_in_order():
     with connected() as db:
-        db.execute(
-            "CREATE TEMP TABLE coded AS SELECT * FROM (VALUES (2, 7), (0, 5), (1, 6)) t(place, user_code)"
-        )
+        rows = "(VALUES (2, 7), (0, 5), (1, 6)) t(place, user_code)"
+        db.execute(f"CREATE TEMP TABLE coded AS SELECT * FROM {rows}")
         place = logs._fetched(db, "place", np.int32)
         assert logs._fetched(db, "user_code", np.int32, place).tolist() == [5, 6, 7]
 
@@ -457,9 +377,13 @@ def test_rows_keep_the_order_of_a_file_that_several_threads_read(write):
     assert np.array_equal(read.attracted, users % 5 > 2)
 
 
-def test_what_was_read_is_counted(write):
-    read = read_interactions(write(lines("::")))
-    assert read.facts == {"interactions": 7, "users": 4, "items": 5}
+@pytest.mark.long
+@given(st.permutations(range(7)))
+def test_order_of_rows_does_not_matter(order):
+    frame = pl.DataFrame(LOG)[order]
+    one, other = (interactions_from_frame(rows, **COLUMNS) for rows in (frame, pl.DataFrame(LOG)))
+    assert (one.user_ids, one.item_ids) == (other.user_ids, other.item_ids)
+    assert (feedback_matrix(one) != feedback_matrix(other)).nnz == 0
 
 
 def interactions(**changes):
@@ -473,37 +397,22 @@ def interactions(**changes):
     return Interactions(**(parts | changes))
 
 
-RANKS = "interactions: item_ranks must be the integers 0 to 2, each once, got"
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "words"),
     [
-        (
-            {"users": np.array([0, 1])},
-            "interactions: users, items and attracted must have one length, got shapes (2,), (3,) and (3,)",
-        ),
-        ({"attracted": np.array([1, 0, 1])}, "interactions: attracted must be bool, got int64"),
-        ({"items": np.array([0.0, 1, 2])}, "interactions: item codes must be integers, got float64"),
-        (
-            {"users": np.array([0, 1, 2])},
-            "interactions: user codes must be from 0 to 1 (2 ids), got 0 to 2",
-        ),
-        (
-            {"items": np.array([-1, 1, 2])},
-            "interactions: item codes must be from 0 to 2 (3 ids), got -1 to 2",
-        ),
-        ({"item_ids": ("a", "a", "z")}, "interactions: item ids must be distinct"),
-        ({"item_names": ("A", "C")}, "interactions: item_names must be one per item (3), got 2"),
-        ({"item_groups": ((), ("x",))}, "interactions: item_groups must be one per item (3), got 2"),
-        ({"item_ranks": np.array([1, 0])}, f"{RANKS} [1 0]"),
-        ({"item_ranks": np.array([1, 2, 3])}, f"{RANKS} [1 2 3]"),
-        ({"item_ranks": np.array([2, 0, 2])}, f"{RANKS} [2 0 2]"),
-        ({"item_ranks": np.array([2.0, 0, 1])}, f"{RANKS} [2. 0. 1.]"),
+        ({"users": np.array([0, 1])}, r"one length, got shapes \(2,\), \(3,\) and \(3,\)"),
+        ({"attracted": np.array([1, 0, 1])}, "attracted must be bool, got int64"),
+        ({"items": np.array([0.0, 1, 2])}, "item codes must be integers, got float64"),
+        ({"users": np.array([0, 1, 2])}, r"user codes must be from 0 to 1 \(2 ids\), got 0 to 2"),
+        ({"items": np.array([-1, 1, 2])}, r"item codes must be from 0 to 2 \(3 ids\), got -1 to 2"),
+        ({"item_ids": ("a", "a", "z")}, "item ids must be distinct"),
+        ({"item_names": ("A", "C")}, r"item_names must be one per item \(3\), got 2"),
+        ({"item_groups": ((), ("x",))}, r"item_groups must be one per item \(3\), got 2"),
+        *[({"item_ranks": np.array(ranks)}, "item_ranks must be the integers 0 to 2, each once")
+          for ranks in ([1, 0], [1, 2, 3], [2, 0, 2], [2.0, 0, 1])],
     ],
-)
-def test_interactions_that_do_not_fit_together_are_refused(changes, message):
+)  # fmt: skip
+def test_interactions_that_do_not_fit_together_are_refused(changes, words):
     interactions(item_ranks=np.array([2, 0, 1]))
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput, match=f"^interactions: .*{words}"):
         interactions(**changes)
-    assert str(caught.value) == message

@@ -1,143 +1,283 @@
+"""Synthetic data: one matrix, and stand-ins of the size and habits of the paper's three sets."""
+
 import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from firstclick.data import most_attractive, synthetic_matrix
+from firstclick.data import feedback_matrix, most_attractive, split, synthetic_matrix, truncated_svd
 from firstclick.data import synthetic as module
+from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources import stand_in as stand_in_module
+from firstclick.data.sources.stand_in import StandIn, attracted
 from firstclick.errors import InvalidInput
+from firstclick.streams import stream
+from firstclick.worlds.matrix import MatrixWorld
 
-SEEDS = (0, 1, 20)
+# Density, attraction of the top and of the median item, each with its bounds.
+LIKE = {
+    "synthetic-yelp": ((0.0035, 0.0045), (0.037, 0.045), (0.001, 0.003)),
+    "synthetic-million-song": ((0.0027, 0.0033), (0.09, 0.115), (0.0015, 0.0021)),
+    "synthetic-movielens": ((0.024, 0.028), (0.47, 0.53), (0.005, 0.009)),
+}
+# Million Song with a twentieth of its users, the others whole.
+SPECS = {name: name + (":n_users=20000" if "song" in name else "") for name in LIKE}
+THINGS = {"synthetic-yelp": "restaurant", "synthetic-movielens": "movie", "synthetic-million-song": "song"}
 
 
-@pytest.fixture(scope="module", params=SEEDS)
+@pytest.fixture(scope="module", params=sorted(LIKE))
+def stand_in(request):
+    interactions = make_source(SPECS[request.param]).load(None)
+    return request.param, interactions, feedback_matrix(interactions)
+
+
+@pytest.fixture(scope="module", params=(0, 20))
 def feedback(request):
     return synthetic_matrix(request.param)
 
 
-def attraction(feedback):
-    n_users, n_items = feedback.matrix.shape
-    return np.bincount(feedback.matrix.indices, minlength=n_items) / n_users
+def attraction(matrix):
+    return np.bincount(matrix.indices, minlength=matrix.shape[1]) / matrix.shape[0]
 
 
-def cover(dense, items):
-    return dense[:, items].any(axis=1).mean()
+def activity(matrix):
+    """Quantiles of the number of items that attract a user, and the share of idle users."""
+    liked = np.diff(matrix.indptr)
+    return *np.quantile(liked, [0.05, 0.5, 0.95]), (liked == 0).mean()
 
 
-def greedy(dense, k):
-    chosen = []
-    for _ in range(k):
-        left = ~dense[:, chosen].any(axis=1)
-        chosen.append(int(dense[left].sum(axis=0).argmax()))
-    return chosen
+def correlations(matrix, n):
+    """The correlations of the n most attractive items, and which they are."""
+    popular = most_attractive(matrix, n)
+    return np.corrcoef(matrix[:, popular].toarray().T), popular
 
 
-def test_the_matrix_is_canonical_and_of_the_asked_shape(feedback):
-    assert feedback.matrix.shape == (4000, 2000)
-    assert feedback.matrix.dtype == np.uint8
-    assert (feedback.matrix.data == 1).all()
-    assert feedback.matrix.has_canonical_format
-    assert feedback.matrix.indices.dtype == feedback.matrix.indptr.dtype == np.int32
+def column_slopes(shares):
+    """Return the mean correlation of attraction and column number."""
+    return np.mean([np.corrcoef(row, np.arange(len(row)))[0, 1] for row in shares])
 
 
-def test_density_top_and_tail_are_those_of_a_real_matrix(feedback):
-    share = np.sort(attraction(feedback))[::-1]
+def test_synthetic_matrix_is_like_a_real_one(feedback):
+    matrix = feedback.matrix
+    assert (matrix.shape, matrix.dtype) == ((4000, 2000), np.uint8)
+    assert (matrix.data == 1).all()
+    assert matrix.has_canonical_format
+    assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+    share = np.sort(attraction(matrix))[::-1]
     assert 0.02 < share.mean() < 0.05
     assert 0.45 < share[0] < 0.55
     assert np.median(share) < 0.02
     # Long-tailed: a tenth of the items has about half of all attractions.
     assert 0.4 < share[:200].sum() / share.sum() < 0.7
-
-
-def test_users_differ_in_activity(feedback):
-    liked = np.diff(feedback.matrix.indptr)
-    low, middle, high = np.quantile(liked, [0.05, 0.5, 0.95])
+    low, middle, high, _ = activity(matrix)
     assert low < middle / 4
     assert high > middle * 4
 
 
 def test_popular_items_of_one_group_go_together_beyond_popularity(feedback):
-    popular = most_attractive(feedback.matrix, 100)
-    correlation = np.corrcoef(feedback.matrix[:, popular].toarray().T)
+    correlation, popular = correlations(feedback.matrix, 100)
     groups = feedback.item_groups[popular]
     same = groups[:, None] == groups
-    pairs = ~np.eye(100, dtype=bool)
-    within, between = correlation[same & pairs].mean(), correlation[~same].mean()
-    assert within > between + 0.1
-    assert within > 2 * between
-
-
-def test_a_taste_for_one_of_two_groups_is_a_distaste_for_the_other():
+    within, between = correlation[same & ~np.eye(100, dtype=bool)].mean(), correlation[~same].mean()
+    assert within > max(between + 0.1, 2 * between)
+    # Where there are two, a taste for one is a distaste for the other.
     made = synthetic_matrix(0, 2000, 400, n_groups=2)
-    popular = most_attractive(made.matrix, 30)
+    correlation, popular = correlations(made.matrix, 30)
     groups = made.item_groups[popular]
-    between = np.corrcoef(made.matrix[:, popular].toarray().T)[groups[:, None] != groups]
     # Activity alone would put this near 0.1; opposed tastes outweigh it.
-    assert between.mean() < 0.02
+    assert correlation[groups[:, None] != groups].mean() < 0.02
 
 
-def test_a_mixed_slate_covers_more_users_than_the_most_popular_items(feedback):
-    dense = feedback.matrix.toarray().astype(bool)
-    best = cover(dense, greedy(dense, 4))
-    popular = cover(dense, most_attractive(feedback.matrix, 4))
+def test_mixed_slate_covers_more_users_than_the_most_popular_items(feedback):
+    world = MatrixWorld(feedback.matrix)
+    best = world.expected_reward(world.optimal_slate(4))
+    popular = world.expected_reward(most_attractive(feedback.matrix, 4))
     assert 0.75 < best < 0.9
     assert 0.015 < best - popular < 0.1
 
 
 def test_column_numbers_and_group_letters_do_not_reveal_popularity():
-    share = np.array([attraction(synthetic_matrix(seed, 300, 500)) for seed in range(20)])
-    rank = np.arange(500) - 249.5
-    slopes = (
-        share
-        @ rank
-        / (np.linalg.norm(share - share.mean(axis=1, keepdims=True), axis=1) * np.linalg.norm(rank))
-    )
-    # 20 correlations of independent columns: their mean has deviation 0.01; 5 of them are no chance.
-    assert abs(slopes.mean()) < 0.05
-    leaders = {
-        int(f.item_groups[attraction(f).argmax()]) for f in map(synthetic_matrix, range(12), [300] * 12)
-    }
-    assert len(leaders) > 3
+    made = [synthetic_matrix(seed, 300, 500) for seed in range(20)]
+    shares = [attraction(one.matrix) for one in made]
+    # 20 correlations of independent columns: their mean has deviation 0.01; 5 of them are not chance.
+    assert abs(column_slopes(shares)) < 0.05
+    assert len({int(one.item_groups[share.argmax()]) for one, share in zip(made, shares, strict=True)}) > 3
 
 
-def test_names_tell_number_and_group(feedback):
-    assert len(feedback.item_names) == len(feedback.item_groups) == 2000
+def test_names_have_number_and_group(feedback):
     assert feedback.item_groups.dtype == np.int64
-    for item in (0, 7, 1999):
-        letter = "ABCDEFGH"[feedback.item_groups[item]]
-        assert feedback.item_names[item] == f"item {item:04} (group {letter})"
+    assert feedback.item_names == tuple(
+        f"item {item:04} (group {'ABCDEFGH'[group]})" for item, group in enumerate(feedback.item_groups)
+    )
     assert len(synthetic_matrix(0, 1, 10_001).item_names[0]) == len("item 00000 (group A)")
 
 
-def test_the_seed_decides_and_block_size_does_not(monkeypatch):
+def test_seed_decides_and_block_size_does_not(monkeypatch):
     first = synthetic_matrix(8, 130, 77, 3)
     monkeypatch.setattr(module, "_BLOCK", 500)
-    second = synthetic_matrix(8, 130, 77, 3)
-    other = synthetic_matrix(9, 130, 77, 3)
+    second, other = (synthetic_matrix(seed, 130, 77, 3) for seed in (8, 9))
     assert (first.matrix != second.matrix).nnz == 0
     assert first.item_names == second.item_names
     assert (first.matrix != other.matrix).nnz > 0
     assert first.item_names != other.item_names
 
 
-@pytest.mark.parametrize(("n_users", "n_items", "n_groups"), [(1, 1, 1), (5, 26, 26), (3, 40, 1), (7, 8, 8)])
-def test_small_sizes_work_and_every_group_has_an_item(n_users, n_items, n_groups):
-    made = synthetic_matrix(0, n_users, n_items, n_groups)
-    assert made.matrix.shape == (n_users, n_items)
-    assert set(made.item_groups.tolist()) == set(range(n_groups))
-    assert all(re.fullmatch(r"item \d{4} \(group [A-Z]\)", name) for name in made.item_names)
+def test_small_sizes_work_and_every_group_has_an_item():
+    for n_users, n_items, n_groups in ((1, 1, 1), (5, 26, 26), (3, 40, 1), (7, 8, 8)):
+        made = synthetic_matrix(0, n_users, n_items, n_groups)
+        assert made.matrix.shape == (n_users, n_items)
+        assert set(made.item_groups.tolist()) == set(range(n_groups))
+        assert all(re.fullmatch(r"item \d{4} \(group [A-Z]\)", name) for name in made.item_names)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"n_users": 0}, "n_users must be at least 1, got 0"),
-        ({"n_items": 7}, "n_items must be at least 8, got 7"),
-        ({"n_groups": 27}, "n_groups must be at most 26 (they are named A to Z), got 27"),
-        ({"n_groups": 2.0}, "n_groups must be a whole number, got 2.0"),
-    ],
-)
-def test_impossible_sizes_are_refused(sizes, message):
-    with pytest.raises(InvalidInput) as caught:
+@pytest.mark.parametrize("sizes", [{"n_users": 0}, {"n_items": 7}, {"n_groups": 27}, {"n_groups": 2.0}])
+def test_impossible_sizes_are_refused(sizes):
+    with pytest.raises(InvalidInput, match=f"^{next(iter(sizes))} must be .*got"):
         synthetic_matrix(0, **sizes)
-    assert str(caught.value) == message
+    for argument, value in (("n_users", "0"), ("n_items", "1.5"), ("seed", "-1")):
+        with pytest.raises(InvalidInput, match=f"^synthetic-yelp: {argument} must be .*got {value}"):
+            make_source(f"synthetic-yelp:{argument}={value}")
+
+
+def test_each_data_set_of_the_paper_has_a_stand_in_of_its_size():
+    stand_ins = {name: cls for name, cls in source_classes().items() if issubclass(cls, StandIn)}
+    assert {name: (cls().n_users, cls().n_items) for name, cls in stand_ins.items()} == {
+        "synthetic-yelp": (20_000, 3000),
+        "synthetic-million-song": (400_000, 10_000),
+        "synthetic-movielens": (6040, 3706),
+    }
+    for cls in stand_ins.values():
+        assert cls.synthetic
+        assert cls.title.startswith("Synthetic stand-in for ")
+        assert sum(cls.kinds.values()) == cls().n_items
+
+
+def test_stand_in_has_the_density_activity_and_groups_of_the_real_set(stand_in):
+    name, interactions, matrix = stand_in
+    share = attraction(matrix)
+    for (least, most), value in zip(LIKE[name], (share.mean(), share.max(), np.median(share)), strict=True):
+        assert least < value < most
+    low, middle, high, idle = activity(matrix)
+    assert low < middle / 3
+    assert high > middle * 3
+    assert 0 < idle < 0.05
+    sizes = {group: len(items) for group, items in interactions.groups().items()}
+    assert min(sizes.values()) >= 256
+    assert len(sizes) > 5
+    if name == "synthetic-yelp":
+        both = sizes["American (New)"] + sizes["American (Traditional)"]
+        assert sizes["American"] == both == max(sizes.values())
+    elif name == "synthetic-movielens":
+        assert sizes["Adventure"] == 283
+    else:
+        assert sizes["Rock"] == max(sizes.values())
+
+
+def test_stand_in_has_each_pair_once_and_every_id(stand_in):
+    name, interactions, matrix = stand_in
+    source = make_source(SPECS[name])
+    assert matrix.nnz == len(interactions.users)
+    assert matrix.shape == (source.n_users, source.n_items)
+    assert interactions.attracted.all()
+    assert interactions.users.dtype == interactions.items.dtype == np.int32
+    assert interactions.user_ids[7] == "user 7"
+    assert interactions.item_ids[-1] == f"item {source.n_items - 1}"
+    assert interactions.names[123] == f"synthetic {THINGS[name]} 0123"
+    assert all(called.startswith("synthetic ") for called in interactions.names)
+
+
+def test_stand_in_items_of_one_taste_go_together_more_than_of_one_group(stand_in):
+    name, interactions, matrix = stand_in
+    correlation, popular = correlations(matrix, 100)
+    tastes = make_source(SPECS[name])._tastes()[popular]
+    groups = [set(interactions.item_groups[item]) for item in popular]
+    same_taste = tastes[:, None] == tastes
+    same_group = np.array([[bool(mine & other) for other in groups] for mine in groups])
+    taste = correlation[same_taste & ~np.eye(100, dtype=bool)].mean()
+    group = correlation[same_group & ~same_taste].mean()
+    assert group > 1.2 * correlation[~same_group].mean()
+    assert taste > 1.5 * group
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(LIKE))
+def test_mixed_slate_of_a_stand_in_covers_more_users_than_popular_items(name):
+    ratios = []
+    for seed in range(4):
+        matrix = feedback_matrix(make_source(f"{name}:n_users=5000,seed={seed}").load(None))
+        world = MatrixWorld(matrix)
+        best, popular = world.optimal_slate(4), most_attractive(matrix, 4)
+        ratios.append(world.expected_reward(best) / world.expected_reward(popular))
+    # Now and then the four most popular items are well mixed by chance.
+    assert min(ratios) >= 1
+    assert np.mean(ratios) > 1.02
+
+
+def test_features_from_half_of_the_users_predict_correlations_in_the_other(stand_in):
+    _, _, matrix = stand_in
+    train, test = split(matrix, 3)
+    popular = most_attractive(matrix, 60)
+    features = truncated_svd(train, 20)[popular]
+    # Directions against correlations: popularity alone would explain neither.
+    directions = features / np.linalg.norm(features, axis=1, keepdims=True)
+    pairs = ~np.eye(60, dtype=bool)
+    seen = np.corrcoef(test[:, popular].toarray().T)[pairs]
+    assert np.corrcoef((directions @ directions.T)[pairs], seen)[0, 1] > 0.6
+
+
+def test_seed_of_a_stand_in_decides_and_item_numbers_reveal_nothing():
+    spec = "synthetic-movielens:n_users=300,n_items=500,seed="
+    first, again, other = (make_source(spec + seed).load(None) for seed in "334")
+    assert np.array_equal(first.users, again.users)
+    assert np.array_equal(first.items, again.items)
+    assert first.item_groups == again.item_groups
+    assert first.item_groups != other.item_groups
+    likes = [np.bincount(made.users, minlength=300) for made in (first, other)]
+    # Two users of one number are two persons: the deviation is 0.06.
+    assert abs(np.corrcoef(*likes)[0, 1]) < 0.3
+    shares = [attraction(feedback_matrix(make_source(spec + str(seed)).load(None))) for seed in range(10)]
+    # The mean of 10 correlations of independent columns has deviation 0.014; 5 of them are not chance.
+    assert abs(column_slopes(shares)) < 0.07
+
+
+def test_stand_ins_of_other_sizes_keep_the_proportions_of_the_groups():
+    for name in LIKE:
+        for n_users, n_items in ((1, 1), (1, 40), (13, 1), (5, 11)):
+            made = make_source(f"{name}:n_users={n_users},n_items={n_items}").load(None)
+            assert feedback_matrix(made).shape == (n_users, n_items)
+            assert len(made.item_groups) == n_items
+    seen = []
+    made = make_source("synthetic-yelp:n_users=7,n_items=300").load(
+        None, lambda *progress: seen.append(progress)
+    )
+    groups = made.groups()
+    assert (len(groups["American (New)"]), len(groups["American"])) == (42, 90)
+    assert seen == sorted(seen)
+    assert (seen[-1], {total for _, total in seen}) == ((300, 300), {300})
+
+
+def test_pairs_are_drawn_with_exactly_the_chance_of_the_model():
+    chance = 0.5
+    interest = np.sqrt(1 - chance) * np.repeat(np.linspace(-3, 3, 31), 4000)
+    share = np.array([0.6, 0.05, 0.002])
+    users, items = attracted(interest, share, chance, stream(5, "test"))
+    hit = np.zeros((len(interest), len(share)), bool)
+    hit[users, items] = True
+    expected = norm.cdf((interest[:, None] - norm.isf(share)) / np.sqrt(chance))
+    seen, meant = (values.reshape(31, 4000, 3).sum(axis=1) for values in (hit, expected))
+    deviation = np.sqrt(np.maximum((expected * (1 - expected)).reshape(31, 4000, 3).sum(axis=1), 1))
+    # 93 deviations of about a standard normal: one above 5 happens once in 20,000 seeds.
+    assert (np.abs(seen - meant) / deviation).max() < 5
+    assert seen.sum() > 1000
+
+
+def test_number_of_bins_changes_the_draws_but_not_their_chances(monkeypatch):
+    interest = np.sqrt(0.5) * stream(1, "users").standard_normal(50_000)
+    for bins in (1, 7, 32):
+        monkeypatch.setattr(stand_in_module, "_BINS", bins)
+        users, items = attracted(interest, np.array([0.2, 0.01]), 0.5, stream(2, "test"))
+        often, seldom = (len(np.unique(users[items == item])) for item in (0, 1))
+        # Bounds of five deviations.
+        assert abs(often - 10_000) < 447
+        assert abs(seldom - 500) < 112
