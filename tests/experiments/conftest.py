@@ -2,8 +2,8 @@
 
 import pytest
 
+from firstclick import make_policy
 from firstclick.experiments import Dataset, Experiment
-from firstclick.registry import make_policy
 from tests.support.garden import Garden
 
 

@@ -10,7 +10,7 @@ from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset, Experiment, Setting, Training
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick.registry import make_policy
+from firstclick import make_policy
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.tables import setting_words
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from firstclick.registry import make_world
+from firstclick import make_world
 
 
 def test_norms_fade_as_declared():

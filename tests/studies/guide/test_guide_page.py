@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from firstclick.report.figures import figure_bytes
-from firstclick.studies.guide.figure import OWN, SCALE, color_of, guide_figure
+from firstclick.studies.guide.figure import SCALE, color_of, guide_figure
 from firstclick.studies.guide.fitting import Contender
-from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, share_in_words
+from firstclick.studies.guide.page import guide_page, guide_table, leaders_table
 from firstclick.studies.guide.standings import lines_of
 from firstclick.studies.guide.stock import stock_worlds
 from firstclick.studies.guide.summary import REFERENCES
@@ -51,21 +51,19 @@ def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_mar
     assert page.index("**Counts for each item**") < page.index("`cascade-kl-ucb`")
 
 
-def test_research_policies_stand_in_the_appendix_with_what_is_to_be_said_of_them(lines):
+def test_research_policies_stand_in_the_appendix(lines):
     main, appendix = guide_page(lines).split("## Appendix: all policies\n")
     assert "top-rank" not in main
     assert "| `top-rank` | " in appendix
     assert "- `top-rank:horizon=50`" in appendix
     assert main.count("| `cascade-kl-ucb` |") == appendix.count("| `cascade-kl-ucb` |") == 1
-    assert "need features" in main
-    assert "need features" not in appendix, "it was said above"
-
-
-def test_below_the_table_stand_the_worlds_what_was_told_and_why_some_are_missing(lines):
+    assert ("need features" in main, "need features" in appendix) == (True, False)
+    # Below the table stand the worlds and the policies that are missing; the terminal gets the leaders.
     text = guide_table(lines)
     assert any(line.startswith("- **few-items**: Sixteen items") and "± 10" in line for line in text)
-    assert "- `top-rank:horizon=50`" in text
-    assert "- few-items: `cascade-lin-ts` need features." in text
+    assert any(line.startswith("- few-items: `cascade-lin-ts`") for line in text)
+    leaders = [str(cell) for cell in leaders_table(lines).columns[1].cells]
+    assert leaders == ["cascade-kl-ucb", "cascade-lin-ts"]
 
 
 def test_the_table_begins_with_the_summary_of_several_worlds(lines):
@@ -90,57 +88,19 @@ def test_one_world_and_policies_without_a_reference_have_no_summary(lines):
     assert "| | few-items | topics-and-more |" in guide_page(others)
 
 
-def test_small_shares_keep_a_digit(lines):
-    by_name = {(line.learner, line.world): line for line in lines}
-    assert share_in_words(by_name["cascade-lin-ts", "topics-and-more"]) == "−1.8"
-    assert share_in_words(by_name["cascade-ts", "few-items"]) == "30"
-    assert share_in_words(by_name["cascade-lin-ts", "few-items"]) == "–"
-
-
-def test_the_terminal_gets_the_leaders_of_each_world(lines):
-    table = leaders_table(lines)
-    names = [str(cell) for cell in table.columns[1].cells]
-    assert names == ["cascade-kl-ucb", "cascade-lin-ts"]
-
-
-def test_the_picture_has_a_cell_for_each_policy_and_world(lines):
+def test_figure_has_each_policy_and_world_and_the_same_bytes_each_time(lines):
     figure = guide_figure(lines)
     (axes,) = figure.axes
-    said = [text.get_text() for text in axes.texts]
-    for name in (
-        "few-items",
-        "topics-and-more",
-        "cascade-kl-ucb",
-        "random",
-        "Counts for each item",
-        "No click model",
-    ):
-        assert said.count(name) == 1
-    frames = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == OWN]
-    assert len(frames) == 2 + 1  # two on their own ground, and the legend
-    bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
-    assert "10" in bold
-    assert "−1.8" in bold
-    assert "100" not in bold
-    assert said.count("× best reference") == said.count("worst world") == 1
-    assert "514 topics-and-more" in said
+    words = [text.get_text() for text in axes.texts]
+    for name in ("few-items", "topics-and-more", "cascade-kl-ucb", "random", "No click model"):
+        assert words.count(name) == 1
+    bold = {text.get_text() for text in axes.texts if text.get_fontweight() == "bold"}
+    assert ({"10", "−1.8"} <= bold, "100" in bold) == (True, False)
+    assert "514 topics-and-more" in words
     assert figure_bytes(figure, "png") == figure_bytes(guide_figure(lines), "png")
 
 
-def test_nothing_of_the_picture_is_cut_off(lines):
-    figure = guide_figure(lines)
-    figure.draw_without_rendering()
-    width, height = figure.get_size_inches() * figure.dpi
-    for text in figure.axes[0].texts:
-        box = text.get_window_extent()
-        assert 0 <= box.x0 < box.x1 <= width, text.get_text()
-        assert 0 <= box.y0 < box.y1 <= height, text.get_text()
-    by_words = {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
-    assert by_words["topics-and-more"].y1 < by_words["Mean of 2 runs of 50 steps"].y0
-
-
-def test_colours_go_from_light_to_dark_and_stop_at_the_ends():
+def test_colours_go_from_light_to_dark():
     assert to_hex(color_of(-0.2)) == to_hex(color_of(0.0)) == SCALE[0][1]
     assert to_hex(color_of(1.3)) == to_hex(color_of(1.0)) == SCALE[-1][1]
-    brightness = [sum(color_of(share)) for share in np.linspace(0, 1, 40)]
-    assert (np.diff(brightness) < 0).all()
+    assert (np.diff([sum(color_of(share)) for share in np.linspace(0, 1, 40)]) < 0).all()

@@ -2,9 +2,8 @@
 
 import pytest
 
-from firstclick.registry import DEFAULT_POLICY
 from firstclick.studies.guide.standings import Line
-from firstclick.studies.guide.summary import LEAST, REFERENCES, Summary, summaries, times
+from firstclick.studies.guide.summary import LEAST, Summary, summaries, times
 
 
 def line(world, policy, regret, reason=""):
@@ -18,12 +17,6 @@ def lines(**worlds):
         for world, regrets in worlds.items()
         for policy, regret in {**regrets, "random": 1000}.items()
     ]
-
-
-def test_the_default_is_a_reference_and_nobody_is_twice():
-    assert REFERENCES[0] == DEFAULT_POLICY
-    assert len(set(REFERENCES)) == len(REFERENCES)
-    assert {"cascade-lin-ts", "cascade-lin-ucb", "vac2-ucb", "cascade-ts"} <= set(REFERENCES)
 
 
 def test_it_is_the_geometric_mean_of_ratios_to_the_best_reference_and_the_worst():

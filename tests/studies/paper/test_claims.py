@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from firstclick.errors import UnknownName
-from firstclick.registry import make_policy
+from firstclick import make_policy
 from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
