@@ -1,6 +1,6 @@
-"""A model's own log as a ranked log: what was shown and clicked, corrections and time-outs included."""
+"""The log of a model as a ranked log: slates and clicks, corrections and timeouts included."""
 
-import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,144 +11,124 @@ from firstclick.files.writing import write_whole
 from firstclick.logs.ranked_log import NOT_TOLD
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model
-from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
-from tests.support.made_log import K, made_items
-
-WAIT = 60.0
+from tests.support.clock import Clock
+from tests.support.shop import items
 
 
 @pytest.fixture
-def place(tmp_path):
+def open_random(open_shop):
+    return partial(open_shop, policy="random", features=False, no_click_after=60.0, clock=Clock())
+
+
+@pytest.fixture
+def store(tmp_path):
     return str(tmp_path / "shop.db")
 
 
-def shop(place, policy="random", **how):
-    service = open_service(place)
-    service.create("shop", policy=policy, k=K, items=made_items(), seed=5, no_click_after=WAIT, **how)
-    return service
-
-
-def give_up(service, n):
-    assert service.no_clicks._give_up(service.model("shop"), time.time() + WAIT + 1) == n
-
-
-def whole(log):
+def batch_of(log):
     (batch,) = log.batches()
     return batch
 
 
-def shown(log, batch, row):
-    return [log.items[code] for code in batch.items[row] if code >= 0]
+def play(shop, *clicks):
+    for click in clicks:
+        shop.feedback(shop.recommend(), click=click)
 
 
 @pytest.fixture
-def told(place):
-    """Five slates: a click, two clicks with `examined`, no click, a time-out, one with a late click."""
-    with shop(place) as service:
-        slates = [service.recommend("shop") for _ in range(3)]
-        slates.append(service.recommend("shop", k=2))
-        service.feedback("shop", slates[0].token, click=1)
-        service.feedback("shop", slates[1].token, clicks=[0, 2], examined=3)
-        service.feedback("shop", slates[2].token, click=None)
-        late = service.recommend("shop")
-        give_up(service, 2)
-        service.feedback("shop", late.token, click=2)
-        slates.append(late)
-        yield place, slates
+def slates(open_random):
+    """Five slates: a click, two clicks with `examined`, no click, a timeout, one with a late click."""
+    clock = Clock()
+    with open_random(clock=clock) as shop:
+        slates = [shop.recommend() for _ in range(3)]
+        slates.append(shop.recommend(k=2))
+        shop.feedback(slates[0], click=1)
+        shop.feedback(slates[1], clicks=[0, 2], examined=3)
+        shop.feedback(slates[2], click=None)
+        slates.append(shop.recommend())
+        clock.move(61)
+        shop.run_background()
+        shop.feedback(slates[-1], click=2)
+        return slates
 
 
-def test_slates_clicks_and_numbers_are_those_of_the_events(told):
-    place, slates = told
-    log = log_in_store(place, "shop")
-    batch = whole(log)
-    assert log.k == K
-    assert [shown(log, batch, row) for row in range(5)] == [list(slate.items) for slate in slates]
+def test_slates_clicks_and_numbers_are_those_of_the_events(slates, store):
+    log = log_in_store(store, "shop")
+    batch = batch_of(log)
+    assert log.k == 3
+    shown = [[log.items[code] for code in row if code >= 0] for row in batch.items]
+    assert shown == [list(slate.items) for slate in slates]
     assert batch.clicks.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 1]]
-    assert batch.examined.tolist()[1] == 3
-    assert batch.examined.tolist()[0] == NOT_TOLD
+    assert batch.examined.tolist()[:2] == [NOT_TOLD, 3]
     assert batch.reported.all()
     assert (np.diff(batch.numbers) > 0).all()
     assert log.timed_out == 1
-    assert any("1 slates that nobody reported in time are taken as no click" in note for note in log.notes)
-
-
-def test_a_time_out_can_be_taken_as_not_reported(told):
-    batch = whole(log_in_store(told[0], "shop", timed_out="not-reported"))
-    # The correction is a report.
+    assert any(note.startswith("1 slates") for note in log.notes)
+    # A timeout can be taken as not reported; the correction is a report.
+    batch = batch_of(log_in_store(store, "shop", timed_out="not-reported"))
     assert batch.reported.tolist() == [True, True, True, False, True]
-    with pytest.raises(InvalidInput, match="timed_out must be one of no-click, not-reported"):
-        log_in_store(told[0], "shop", timed_out="click")
+    with pytest.raises(InvalidInput, match="timed_out must be"):
+        log_in_store(store, "shop", timed_out="click")
 
 
-def test_an_exported_file_and_the_store_say_the_same(told, tmp_path):
+def test_exported_file_gives_the_same_log_as_the_store(slates, store, tmp_path):
     out = tmp_path / "shop.model"
-    with open_store(told[0], read_only=True) as store:
-        (stored,) = store.models()
-        write_whole(out, export_model(store, stored))
-    in_store, in_file = log_in_store(told[0], "shop"), log_in_model_file(out)
+    with open_store(store, read_only=True) as opened:
+        (stored,) = opened.models()
+        write_whole(out, export_model(opened, stored))
+    in_store, in_file = log_in_store(store, "shop"), log_in_model_file(out)
     assert in_file.items == in_store.items
-    for one, other in zip(whole(in_store), whole(in_file), strict=True):
+    for one, other in zip(batch_of(in_store), batch_of(in_file), strict=True):
         assert (one is None and other is None) or np.array_equal(one, other, equal_nan=True)
 
 
-def test_slates_that_were_rolled_back_were_shown(place):
-    with shop(place, "cascade-ts") as service:
-        for click in (0, 1, 2):
-            service.feedback("shop", service.recommend("shop").token, click=click)
-        service.roll_back("shop", 1)
-        service.feedback("shop", service.recommend("shop").token, click=None)
-    assert whole(log_in_store(place, "shop")).clicks.sum(axis=1).tolist() == [1, 1, 1, 0]
-
-
-def test_an_archived_log_is_read_from_the_store_and_its_files(place, tmp_path):
-    with shop(place, "cascade-ts") as service:
-        for click in (0, 1, 2, None):
-            service.feedback("shop", service.recommend("shop").token, click=click)
-    before = whole(log_in_store(place, "shop"))
+def test_archived_log_is_read_from_the_store_and_its_files(open_random, store, tmp_path):
+    with open_random() as shop:
+        play(shop, 0, 1, 2, None)
+    before = batch_of(log_in_store(store, "shop"))
     out = tmp_path / "old.archive"
-    with open_store(place) as store:
-        (stored,) = store.models()
-        archive(store, stored, int(before.numbers[2]), out, token_days=0.0)
-    rest = log_in_store(place, "shop")
-    assert whole(rest).numbers.tolist() == before.numbers[2:].tolist()
-    assert any("what came before is archived" in note for note in rest.notes)
-    again = whole(log_in_store(place, "shop", archives=[out]))
+    with open_store(store) as opened:
+        (stored,) = opened.models()
+        archive(opened, stored, int(before.numbers[2]), out, token_days=0.0)
+    rest = log_in_store(store, "shop")
+    assert batch_of(rest).numbers.tolist() == before.numbers[2:].tolist()
+    assert any("archived" in note for note in rest.notes)
+    again = batch_of(log_in_store(store, "shop", archives=[out]))
     assert np.array_equal(again.items, before.items)
     assert np.array_equal(again.clicks, before.clicks)
 
 
-def test_uniform_slates_have_their_exact_propensities(place):
-    with shop(place, "cascade-ts", explore=1.0) as service:
-        service.feedback("shop", service.recommend("shop").token, click=0)
-        service.feedback("shop", service.recommend("shop", k=2).token, click=0)
-    batch = whole(log_in_store(place, "shop"))
-    assert batch.propensities is not None
+def test_slates_rolled_back_were_shown_and_slates_not_reported_are_counted(open_random, store):
+    with open_random(policy="cascade-ts") as shop:
+        play(shop, 0, 1, 2)
+        shop.roll_back(1)
+        play(shop, None)
+        for _ in range(3):
+            shop.recommend()
+    log = log_in_store(store, "shop")
+    assert batch_of(log).clicks.sum(axis=1).tolist() == [1, 1, 1, 0]
+    assert log.unreported == 3
+
+
+def test_only_uniform_slates_have_their_propensities(open_random, store):
+    with open_random(policy="cascade-ts", explore=1.0) as shop:
+        play(shop, 0)
+        shop.feedback(shop.recommend(k=2), click=0)
+        shop.service.create("other", policy="cascade-ts", k=3, items=items(features=False), explore=0.5)
+        play(shop.model("other"), 0)
     chances = [1 / 13, 1 / 13 / 12, 1 / 13 / 12 / 11]
-    assert np.allclose(batch.propensities, [chances, [chances[0], chances[1], chances[1]]], rtol=1e-12)
+    found = batch_of(log_in_store(store, "shop")).propensities
+    np.testing.assert_allclose(found, [chances, [chances[0], chances[1], chances[1]]], rtol=1e-12)
+    assert batch_of(log_in_store(store, "other")).propensities is None
 
 
-def test_other_slates_have_none(place):
-    with shop(place, "cascade-ts", explore=0.5) as service:
-        service.feedback("shop", service.recommend("shop").token, click=0)
-    assert whole(log_in_store(place, "shop")).propensities is None
-
-
-def test_slates_that_were_never_reported_are_counted(place):
-    with shop(place, "cascade-ts") as service:
-        for _ in range(4):
-            slate = service.recommend("shop")
-        service.feedback("shop", slate.token, click=0)
-        service.no_clicks._append_counts(service.model("shop"), time.time() + 3600)
-    assert log_in_store(place, "shop").unreported == 3
-
-
-def test_clear_words_where_there_is_nothing_to_read(place):
-    with shop(place):
-        pass
-    with pytest.raises(InvalidInput, match="model 'shop' has no slate with a reported outcome yet"):
-        log_in_store(place, "shop")
-    with pytest.raises(UnknownName, match=r"no model 'shoe' in .*; there are: shop"):
-        log_in_store(place, "shoe")
-    with pytest.raises(InvalidInput, match=r"no store nowhere\.db"):
-        log_in_store("nowhere.db", "shop")
+def test_log_without_slates_models_or_store_is_refused(open_random, store):
+    open_random().close()
+    for place, model, problem in (
+        (store, "shop", "no slate with a reported outcome"),
+        (store, "shoe", "there are: shop"),
+        ("nowhere.db", "shop", r"no store nowhere\.db"),
+    ):
+        with pytest.raises((InvalidInput, UnknownName), match=problem):
+            log_in_store(place, model)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from firstclick import make_policy
 from firstclick.data import Interactions
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset, Experiment, Setting, Training
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick import make_policy
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.tables import setting_words
 

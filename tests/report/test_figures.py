@@ -21,6 +21,7 @@ from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setti
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
 MEASURES = ("expected_regret", "regret", "reward")
+OURS = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
 FINALS = {"cascade-ucb1": 55_512.0, "cascade-kl-ucb": 31_000.0, "cascade-ts": 16_000.0,
           "cascade-lin-ts": 1_400.0, "ranked-lin-ts": 3_100.0, "cascade-lin-ucb": 1_700.0}  # fmt: skip
 
@@ -181,49 +182,38 @@ def test_names_are_text_not_mathematics_or_markup():
 
 
 def test_policy_keeps_its_style_in_any_company():
-    ours = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
-    everyone = [
-        *ours,
-        "softmax-rank",
-        "cascade-exp3",
-        "third",
-        "cascade-ucb1:radius=0.5",
-        "cascade-ucb1:radius=2",
-    ]
+    others = ["softmax-rank", "cascade-exp3", "third", "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
+    everyone = [*OURS, *others]
     styles = line_styles(everyone)
-    assert styles[DEFAULT_POLICY] not in [styles[name] for name in ours if name != DEFAULT_POLICY]
+    assert styles[DEFAULT_POLICY] not in [styles[name] for name in OURS if name != DEFAULT_POLICY]
     for policy in everyone:
         assert line_styles([policy])[policy] == styles[policy], policy
         assert line_styles(reversed(everyone))[policy] == styles[policy], policy
 
 
-def test_policies_and_variants_differ_in_colour_or_dash():
-    classes = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
+def test_policies_and_variants_differ_in_colour_or_dash_on_light_and_dark_ground():
     variants = [f"cascade-lin-ts:sigma={sigma}" for sigma in (0.1, 0.5, 2)]
-    for company in (classes, ["cascade-lin-ts", "lin-ts-cascade", "logistic-ts", *variants]):
+    for company in (OURS, ["cascade-lin-ts", "lin-ts-cascade", "logistic-ts", *variants]):
         styles = line_styles(company)
         assert len({(style.color, style.dash) for style in styles.values()}) == len(company)
     shades = {(one.color, one.dash) for one in (setting_style("cascade-lin-ts", i) for i in range(15))}
     assert len(shades) == 15
-
-
-def test_every_colour_has_a_counterpart_on_a_dark_ground():
     dark = dark_colors()
-    for style in (*LOOKS.values(), *FREE, *line_styles(policy_classes()).values()):
+    for style in (*LOOKS.values(), *FREE, *line_styles(OURS).values()):
         assert dark[style.color] == style.on_dark
     assert len(set(dark.values())) == len(dark)
 
 
-def test_wrong_arguments_are_named(results, tmp_path):
-    with pytest.raises(
-        InvalidInput, match=r"measure must be one of .*, got 'regrets'; did you mean 'regret'"
-    ):
-        regret_figure(results, measure="regrets")
-    with pytest.raises(InvalidInput, match="scale must be one of linear, log, got 'cubic'"):
-        regret_figure(results, scale="cubic")
-    with pytest.raises(InvalidInput, match=r"figure\.gif: a figure's name must end in \.svg, \.png or \.pdf"):
-        save_figure(regret_figure(results), tmp_path / "figure.gif")
-    with pytest.raises(InvalidInput, match=r"row_titles must be one per row \(1\), got 2"):
-        grid_figure([[policies()]], row_titles=["a", "b"])
-    with pytest.raises(InvalidInput, match="at least one plot"):
-        grid_figure([[None]], row_titles=["a"])
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (lambda results: regret_figure(results, measure="regrets"), "measure must be .*mean 'regret'"),
+        (lambda results: regret_figure(results, scale="cubic"), "scale must be"),
+        (lambda results: save_figure(regret_figure(results), "figure.gif"), "figure.gif: .*must end in"),
+        (lambda results: grid_figure([[policies()]], row_titles=["a", "b"]), "row_titles must be"),
+        (lambda results: grid_figure([[None]], row_titles=["a"]), "at least one plot"),
+    ],
+)
+def test_wrong_arguments_are_refused(results, wrong, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        wrong(results)

@@ -2,18 +2,12 @@
 
 import io
 import math
-import subprocess
-import sys
-from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
-from firstclick.experiments.results import Results
 from firstclick.report import results_table
 from firstclick.rounding import compact, microseconds, percent, with_error
-
-MakeResults = Callable[..., Results]
 
 
 def printed(results, width=80, default=""):
@@ -41,22 +35,15 @@ def test_the_default_is_marked_and_no_other(results):
     assert not any("default" in row for row in printed(results, default="my-plug"))
 
 
-def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results):
+def test_table_fits_80_columns_and_labels_are_text(make_results):
     long = "cascade-lin-ts:sigma=0.123456,prior=2.5,forget=0.999"
     lines = printed(make_results({long: (123_456.0, 234_567.0), "random": (1e7, 1.2e7)}))
     assert max(map(len, lines)) <= 80
     assert "…" not in "".join(lines)
     assert "11,000,000 ± 1,000,000" in "\n".join(lines)
-
-
-def test_a_label_is_text_not_markup(make_results):
-    assert "[bold]x[/bold]" in "\n".join(printed(make_results({"[bold]x[/bold]": (1.0, 2.0)})))
-
-
-def test_one_run_has_no_error(make_results):
-    lines = printed(make_results({"random": (155.0,)}))
+    lines = printed(make_results({"[bold]x[/bold]": (155.0,)}))
+    assert lines[1].split()[:2] == ["[bold]x[/bold]", "155"]
     assert "±" not in "".join(lines)
-    assert "155 " in lines[1]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +80,3 @@ def test_shares_times_and_ticks():
         "20k",
         "1M",
     ]
-
-
-def test_importing_firstclick_imports_neither_matplotlib_nor_jinja():
-    code = "import firstclick, sys; print(sorted({'matplotlib', 'jinja2'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from firstclick.errors import UnknownName
 from firstclick import make_policy
+from firstclick.errors import UnknownName
 from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
@@ -64,9 +64,7 @@ def test_on_evidence_turned_upside_down_every_testable_claim_fails():
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_other_data_than_the_papers_has_counts_that_fail_and_experiments_without_a_verdict(
-    dataset,
-):
+def test_other_data_fails_its_counts_and_decides_no_experiment(dataset):
     made = PAPER[dataset]
     tenfold = replace(made, facts={fact: 10 * count for fact, count in made.facts.items()})
     for claim, finding in judged({dataset: tenfold}):
@@ -83,25 +81,21 @@ def test_other_data_than_the_papers_has_counts_that_fail_and_experiments_without
 
 def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not():
     made = PAPER["movielens"]
-    rows = findings({"movielens": replace(made, facts={**made.facts, "users": 200})})
-    assert rows["movielens-ratings"].verdict == HOLDS
-    assert rows["movielens-users"].verdict == FAILS
-    assert rows["movielens-similar-16"].reason.startswith(
-        "this is other data than the paper’s: 200 users, the paper has 6k; the rule alone would say: holds ("
-    )
+    other = {**made.facts, "users": 200}
+    rows = findings({"movielens": replace(made, facts=other)})
+    assert (rows["movielens-ratings"].verdict, rows["movielens-users"].verdict) == (HOLDS, FAILS)
+    assert "200 users, the paper has 6k" in rows["movielens-similar-16"].reason
     without = replace(made, facts={"ratings": 1_000_209, "movies": 3_706})
     assert verdicts({"movielens": without})["movielens-similar-16"] == HOLDS
-
-
-def test_an_undecided_comparison_on_other_data_does_not_ask_for_more_runs_first():
-    made = PAPER["movielens"]
-    regrets = {**made.regrets, Case(k=8): 700.0}
-    other = replace(made, regrets=regrets, facts={**made.facts, "users": 200})
-    rows = findings({"movielens": other})
-    assert re.match(
-        r"this is other data .* the rule alone would say: undecided with 11 runs: ",
-        rows["movielens-k-regret"].reason,
-    )
+    # What is undecided does not ask for more runs of other data first.
+    undecided = replace(made, regrets={**made.regrets, Case(k=8): 700.0}, facts=other)
+    reason = findings({"movielens": undecided})["movielens-k-regret"].reason
+    assert re.match("this is other data .* the rule alone would say: undecided", reason)
+    # Runs of another length decide only what the data itself says.
+    short = replace(made, steps=20_000, best={4: 0.8, 8: 0.9, 12: 0.95})
+    rows = findings({"movielens": short})
+    assert (rows["movielens-users"].verdict, rows["movielens-similar-16"].verdict) == (HOLDS, UNTESTABLE)
+    assert "20,000" in rows["movielens-similar-16"].reason
 
 
 ON_THE_GROUP = {claim.id for claim in CLAIMS if claim.criterion.experiment == "experiment 3"}
@@ -118,20 +112,17 @@ def test_another_group_than_the_papers_decides_nothing_about_it(dataset, played,
             continue
         if claim.id in ON_THE_GROUP:
             assert finding.verdict == UNTESTABLE
-            assert finding.reason.startswith(
-                f"{played} was played, not {paper}; the rule alone would say: holds"
-            )
+            assert finding.reason.startswith(f"{played} was played, not {paper}; ")
             assert finding.measured[0] == f"the group is {played}"
         else:
             assert finding.verdict == HOLDS
 
 
-def test_the_papers_group_has_its_other_names_and_is_named_with_its_size():
+def test_group_of_the_paper_has_other_names_and_a_size():
     for dataset, played in (("million-song", "Pop_Rock"), ("yelp", "American (New)")):
         given = verdicts({dataset: replace(PAPER[dataset], group=played)})
         assert {given[name] for name in ON_THE_GROUP if name.startswith(dataset)} == {HOLDS}
-    rows = findings(PAPER)
-    finding = rows["movielens-group-d-well"]
+    finding = findings(PAPER)["movielens-group-d-well"]
     assert finding.measured[0] == "the group is Adventure, 283 items"
     assert finding.figures["group"] == "Adventure"
 
@@ -154,46 +145,26 @@ def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_to
         assert found[f"{dataset}-k-reward"] == HOLDS
 
 
-def test_made_up_data_has_figures_and_no_verdict():
+def test_synthetic_data_has_figures_and_no_verdict():
     rows = judged({**PAPER, "yelp": replace(PAPER["yelp"], synthetic=True)})
     for claim, finding in rows:
         if claim.dataset == "yelp" and claim.id not in NEVER:
             assert finding.verdict == UNTESTABLE
-            assert finding.reason.startswith(
-                "the data is synthetic, and made-up data says nothing about Yelp"
-            )
+            assert finding.reason.startswith("the data is synthetic")
             assert "the rule alone would say: holds" in finding.reason
             assert finding.measured
     assert {finding.verdict for claim, finding in rows if claim.dataset == "movielens"} == {HOLDS, UNTESTABLE}
 
 
-def test_runs_of_another_length_decide_only_what_the_data_itself_says():
-    short = {"movielens": replace(PAPER["movielens"], steps=20_000, best={4: 0.8, 8: 0.9, 12: 0.95})}
-    rows = findings(short)
-    assert rows["movielens-users"].verdict == HOLDS
-    finding = rows["movielens-similar-16"]
-    assert finding.verdict == UNTESTABLE
-    assert finding.reason.startswith(
-        "the paper plays 100,000 steps, and these runs have 20,000; the rule alone"
-    )
-
-
-def test_what_was_not_played_is_said():
+def test_claims_on_what_was_not_played_are_untestable():
     made = PAPER["movielens"]
     without_ranks = {cell: regret for cell, regret in made.regrets.items() if cell.rank == 20}
     rows = findings({"movielens": replace(made, regrets=without_ranks)})
     assert rows["movielens-similar-16"].verdict == HOLDS
     assert rows["movielens-d-lowest"].verdict == UNTESTABLE
-    assert rows["movielens-d-lowest"].reason.startswith(
-        "experiment 2 was not played: there is no cascade-lin-ts, 10"
-    )
+    assert rows["movielens-d-lowest"].reason.startswith("experiment 2 was not played")
     assert rows["yelp-gap"].reason == "Yelp was not played"
-
-
-def test_an_unknown_data_set_is_refused():
-    with pytest.raises(
-        UnknownName, match=r"^no claim is about data set 'netflix'; the paper has yelp, million-song"
-    ):
+    with pytest.raises(UnknownName, match="'netflix'"):
         judged({"netflix": PAPER["yelp"]})
 
 
@@ -263,9 +234,8 @@ ABOUT = {"mode": "paper", "steps": 100_000, "runs": 11, "seed": 3}
 PLAYED = {"movielens": {"title": "MovieLens", "sha256": "0f", "synthetic": False}}
 
 
-def test_the_ledger_is_plain_json_in_the_same_order_each_time():
-    content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
-    again = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
+def test_ledger_is_plain_json_in_the_same_order_each_time():
+    content, again = (as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED) for _ in range(2))
     assert json.dumps(content, allow_nan=False) == json.dumps(again, allow_nan=False)
     assert [row["id"] for row in content["claims"]] == [claim.id for claim in CLAIMS]
     assert set(content["claims"][0]) == {
@@ -274,20 +244,11 @@ def test_the_ledger_is_plain_json_in_the_same_order_each_time():
     }  # fmt: skip
     assert [word["phrase"] for word in content["words"]] == [word.phrase for word in WORDS]
     assert "95%" in " ".join(METHOD)
-
-
-def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_was_played():
-    content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
-    assert {name: content[name] for name in ABOUT} == ABOUT
-    assert content["data"] == PLAYED
-    of_the_paper = [
-        row["verdict"]
-        for row in content["claims"]
-        if row["dataset"] == "movielens" and row["section"] != OURS
-    ]
-    assert len(of_the_paper) == 16
+    assert ({name: content[name] for name in ABOUT}, content["data"]) == (ABOUT, PLAYED)
+    # Claims of the paper are counted, of the data that was played; questions of ours are not.
+    rows = [row for row in content["claims"] if row["dataset"] == "movielens" and row["section"] != OURS]
+    assert [row["verdict"] for row in rows].count(HOLDS) == len(rows) - 1 == 15
     assert content["verdicts"] == {"movielens": {HOLDS: 15, FAILS: 0, UNTESTABLE: 1}}
-    assert content["verdicts"]["movielens"][HOLDS] == of_the_paper.count(HOLDS)
 
 
 def test_judging_imports_neither_the_report_nor_matplotlib():

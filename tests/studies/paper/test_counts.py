@@ -14,49 +14,39 @@ def data(facts=None, group_sizes=None):
 
 
 @pytest.mark.parametrize(
-    ("claim", "printed", "low", "high"),
+    ("claim", "low", "high"),
     [
-        ("yelp-businesses", "78k", 77_500, 78_500),
-        ("yelp-restaurants", "11k", 10_500, 11_500),
-        ("yelp-reviews", "2.2M", 2_150_000, 2_250_000),
-        ("yelp-users", "550k", 545_000, 555_000),
-        ("million-song-tracks", "1M", 500_000, 1_500_000),
-        ("movielens-ratings", "1M", 500_000, 1_500_000),
-        ("movielens-movies", "4k", 3_500, 4_500),
-        ("movielens-users", "6k", 5_500, 6_500),
+        ("yelp-businesses", 77_500, 78_500),
+        ("yelp-restaurants", 10_500, 11_500),
+        ("yelp-reviews", 2_150_000, 2_250_000),
+        ("yelp-users", 545_000, 555_000),
+        ("million-song-tracks", 500_000, 1_500_000),
+        ("movielens-ratings", 500_000, 1_500_000),
+        ("movielens-movies", 3_500, 4_500),
+        ("movielens-users", 5_500, 6_500),
     ],
 )
-def test_a_count_holds_if_it_rounds_to_what_is_printed(claim, printed, low, high):
+def test_count_holds_if_it_rounds_to_what_is_printed(claim, low, high):
     (criterion,) = [one.criterion for one in CLAIMS if one.id == claim]
     fact = claim.rpartition("-")[2]
-
-    def verdict(count):
-        return criterion.find(data({fact: count, "others": 3})).verdict
-
-    assert [verdict(count) for count in (low - 1, low, high - 1, high)] == [FAILS, HOLDS, HOLDS, FAILS]
-    finding = criterion.find(data({fact: low - 1}))
-    assert finding.reason == f"{low - 1:,} does not round to {printed}"
-    # Zeros at the end are taken for rounding: half a unit of the last other digit, either way.
-    digits = printed[:-1].rstrip("0") if "." not in printed else printed[:-1]
-    unit = {"k": 10**3, "M": 10**6}[printed[-1]]
-    last = 10 ** (len(printed[:-1]) - len(digits)) if "." not in printed else 0.1
-    assert (low, high) == tuple(round((float(printed[:-1]) + half * last) * unit) for half in (-0.5, 0.5))
+    found = [criterion.find(data({fact: count, "others": 3})) for count in (low - 1, low, high - 1, high)]
+    assert [finding.verdict for finding in found] == [FAILS, HOLDS, HOLDS, FAILS]
+    assert found[0].reason.startswith(f"{low - 1:,} ")
     finding = criterion.find(data({"others": low}))
-    assert (finding.verdict, finding.reason) == (UNTESTABLE, f"the source did not count {fact}")
+    assert (finding.verdict, fact in finding.reason) == (UNTESTABLE, True)
 
 
 @pytest.mark.parametrize(("printed", "number"), [("3k", 3_000), ("400k", 400_000)])
-def test_a_number_that_is_chosen_must_be_itself(printed, number):
+def test_chosen_number_must_be_itself(printed, number):
     criterion = counted("kept users", printed, number)
     found = [criterion.find(data({"kept users": number + more})) for more in (-1, 0, 1)]
     assert [finding.verdict for finding in found] == [FAILS, HOLDS, FAILS]
-    assert found[2].reason == f"{number + 1:,} is not {printed}"
+    assert found[2].reason.startswith(f"{number + 1:,} ")
     for claim in CLAIMS:
         if "-kept-" in claim.id:
             limits = claim.criterion.find(PAPER[claim.dataset].evidence()).figures["limits"]
             kept = int(claim.sentence.split()[1].removesuffix("k")) * 1_000
             assert limits == [kept, kept + 1], claim.id
-            assert "as this is chosen" in claim.criterion.rule, claim.id
 
 
 def test_the_largest_group_is_larger_than_all_but_its_own_parts():

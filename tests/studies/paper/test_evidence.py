@@ -43,15 +43,14 @@ def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps):
     assert set(found.regret) == {case}
 
 
-def test_runs_shorter_than_ten_steps_have_no_early_regret():
-    found = evidence(comparison(steps=9))
-    assert found.regret
-    assert not found.early_regret
-
-
 def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own():
     found = evidence(comparison(n_items=290), comparison("Drama"))
     assert set(found.regret) == {Case(items=290), Case(items="all"), Case(group=True)}
+    assert found.facts == {"users": 7, "kept users": 5, "kept items": 290}
+    assert (found.group, found.group_sizes) == ("Drama", {"Drama": 3})
+    # A run shorter than ten steps has no early regret.
+    short = evidence(comparison(steps=9))
+    assert (short.group, len(short.regret), len(short.early_regret)) == ("", 1, 0)
 
 
 def test_the_first_of_two_equal_cases_counts():
@@ -63,14 +62,3 @@ def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name():
     played = comparison(policy="cascade-ucb1:start=pessimistic")
     assert set(evidence(played, mode="authors").regret) == {Case("cascade-ucb1")}
     assert set(evidence(played).regret) == {Case("cascade-ucb1:start=pessimistic")}
-
-
-def test_counts_are_those_of_the_source_and_of_the_matrix():
-    found = evidence(comparison())
-    assert found.facts == {"users": 7, "kept users": 5, "kept items": 290}
-    assert found.group_sizes == {"Drama": 3}
-
-
-def test_the_group_is_the_one_that_was_played():
-    assert evidence(comparison(), comparison("Drama")).group == "Drama"
-    assert evidence(comparison()).group == ""

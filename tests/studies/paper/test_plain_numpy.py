@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick import make_policy
+from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.studies.paper.plain_numpy import TRANSCRIBED, numpy_seconds_per_step
 from firstclick.testing import Driver
 from tests.support.policies import OTHERS, policies
