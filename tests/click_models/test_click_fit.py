@@ -36,38 +36,30 @@ def test_click_chances_equal_the_sum_over_all_that_may_be_clicked(model):
         assert (found[row, len(shown) :] == 0).all()
 
 
-@pytest.mark.parametrize("model", FITTED_MODELS)
-def test_a_file_gives_back_the_same_fit(model, tmp_path):
-    fit = made_up(model)
-    fit.save(tmp_path / "fit.npz")
-    again = load_click_fit(tmp_path / "fit.npz")
-    assert (again.model, again.items, again.segments, again.k) == (fit.model, fit.items, fit.segments, 4)
-    assert (again.slates, again.converged) == (12, False)
-    for name in ("shares", "attraction", "satisfaction", "chances", "looks"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(fit, name))
+def test_file_gives_back_the_same_fit(tmp_path):
+    for model in FITTED_MODELS:
+        fit = made_up(model)
+        fit.save(tmp_path / "fit.npz")
+        again = load_click_fit(tmp_path / "fit.npz")
+        for name, value in vars(fit).items():
+            np.testing.assert_array_equal(getattr(again, name), value)
 
 
 def test_files_that_are_no_fits_are_refused(tmp_path):
     path = tmp_path / "fit.npz"
     made_up("dbn").save(path)
     page, arrays = read_arrays(path, "firstclick click model 1")
-    for change, sentence in (
-        (
-            {"attraction": arrays["attraction"][:, :3]},
-            r"attraction .*must have the shape \(2, 5\), got \(2, 3\)",
-        ),
-        ({"chances": np.array([1.5])}, "chances .*must hold numbers of at most 1"),
-        ({"looks": np.full((2, 5), np.nan)}, "looks .*must hold numbers of 0 or more"),
+    missing = {name: array for name, array in arrays.items() if name != "shares"}
+    for content, named, problem in (
+        (page, arrays | {"attraction": arrays["attraction"][:, :3]}, "attraction .*shape"),
+        (page, arrays | {"chances": np.array([1.5])}, "chances .*at most 1"),
+        (page, arrays | {"looks": np.full((2, 5), np.nan)}, "looks .*0 or more"),
+        (page, missing, "a part of the fit is missing"),
+        (page | {"format": "firstclick click model 9"}, arrays, "its format must be"),
     ):
-        write_arrays(path, page, arrays | change)
-        with pytest.raises(InvalidInput, match=sentence):
+        write_arrays(path, content, named)
+        with pytest.raises(InvalidInput, match=problem):
             load_click_fit(path)
-    write_arrays(path, page, {name: array for name, array in arrays.items() if name != "shares"})
-    with pytest.raises(InvalidInput, match="a part of the fit is missing"):
-        load_click_fit(path)
-    write_arrays(path, page | {"format": "firstclick click model 9"}, arrays)
-    with pytest.raises(InvalidInput, match="its format must be 'firstclick click model 1'"):
-        load_click_fit(path)
     path.write_text(json.dumps(page))
-    with pytest.raises(InvalidInput, match="damaged, or not a file of firstclick"):
+    with pytest.raises(InvalidInput, match="damaged"):
         load_click_fit(path)

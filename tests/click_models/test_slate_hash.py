@@ -29,8 +29,5 @@ def test_weights_of_a_resample_are_poisson_numbers_of_mean_1():
     assert abs(np.corrcoef(weights, other)[0, 1]) < 4 / np.sqrt(len(numbers))
     # The fold is no part of it.
     assert abs(weights[fold_of(numbers, 5) == 0].mean() - 1) < 4 * np.sqrt(5 / len(numbers))
-
-
-def test_a_resample_is_a_whole_number():
     with pytest.raises(InvalidInput, match="resample"):
         resample_weights(np.arange(3), -1)

@@ -21,6 +21,7 @@ from tests.support.launching import drawn_of, events_of, slates_of
 from tests.support.shop import items
 
 N, K = 5, 2
+LIST = [7, "i1", "i4"]
 
 
 @pytest.fixture

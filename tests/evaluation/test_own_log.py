@@ -100,12 +100,15 @@ def test_archived_log_is_read_from_the_store_and_its_files(open_random, store, t
 
 
 def test_slates_rolled_back_were_shown_and_slates_not_reported_are_counted(open_random, store):
-    with open_random(policy="cascade-ts") as shop:
+    clock = Clock()
+    with open_random(policy="cascade-ts", clock=clock, no_click_after=86_400.0) as shop:
         play(shop, 0, 1, 2)
         shop.roll_back(1)
         play(shop, None)
         for _ in range(3):
             shop.recommend()
+        clock.move(3600)
+        shop.run_background()
     log = log_in_store(store, "shop")
     assert batch_of(log).clicks.sum(axis=1).tolist() == [1, 1, 1, 0]
     assert log.unreported == 3

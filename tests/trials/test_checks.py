@@ -22,7 +22,7 @@ def test_users_that_return_do_not_make_the_shares_look_wrong():
 
 def test_lost_pages_of_an_arm_are_seen():
     generator = np.random.default_rng(2)
-    tally = Tally([0.5, 0.5])
+    tally, without_unit = Tally([0.5, 0.5]), Tally([0.5, 0.5])
     for bucket in generator.integers(0, 10_000, 20_000).tolist():
         arm = int(tally.owner[bucket])
         if arm == 0 or generator.random() < 0.85:
@@ -30,14 +30,10 @@ def test_lost_pages_of_an_arm_are_seen():
     check = check_shares(tally, NAMES)
     assert check.fine is False
     assert "baseline has 54" in check.sentence
-    assert "planned are 50.0%" in check.sentence
-
-
-def test_lost_pages_without_a_unit_are_seen_too():
-    tally = Tally([0.5, 0.5])
+    assert "50.0%" in check.sentence
     for page in range(4_000):
-        tally.add(int(page % 5 < 3), None, clicked=False)
-    assert check_shares(tally, NAMES).fine is False
+        without_unit.add(int(page % 5 < 3), None, clicked=False)
+    assert check_shares(without_unit, NAMES).fine is False
 
 
 def test_shares_of_several_periods_are_checked_against_each_plan():
@@ -85,5 +81,4 @@ def test_three_arms_are_checked_each():
         if tally.owner[bucket] != 2 or bucket % 5:
             tally.add(int(tally.owner[bucket]), bucket, clicked=False)
     check = check_shares(tally, ["a", "b", "c"])
-    assert check.fine is False
-    assert "c has 25.5% of the pages, planned are 30.0%" in check.sentence
+    assert (check.fine, "c has 25.5%" in check.sentence) == (False, True)

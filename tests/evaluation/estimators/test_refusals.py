@@ -152,7 +152,7 @@ def test_slates_left_out_are_counted_and_a_caution():
 
 @pytest.mark.parametrize(
     ("slate", "position", "wrong", "problem"),
-    [(7, 1, 0.0, "above 0"), (8, 0, 1.5, "probabilities"), (9, 1, 0.9, "must not rise")],
+    [(7, 1, 0.0, "above 0"), (8, 0, 1.5, "probabilities"), (9, 1, 0.9, "not rise")],
 )
 def test_impossible_propensity_is_an_error(slate, position, wrong, problem):
     slates = logged(UNIFORM, ONE_LIST)
