@@ -116,7 +116,7 @@ def test_unknown_cell_costs_no_slate_where_prefixes_are_known(tmp_path):
     assert best.support["without_propensity"] == 0
     assert ("rips" in values(best), "iips" in values(best)) == (True, False)
     assert any("IIPS" in note for note in best.notes)
-    check_answer(best, value(np.array([0, 1, 2])))
+    check_answer(best, value(np.array([0, 1, 2])), CAUTION)
     # The first position is known from the prefix, in place of the matrix.
     log = pbm_log(tmp_path, prefixes=True, unknown=tuple((item, 0) for item in range(5)))
     assert evaluate(log, {"best": FixedList(BEST)}).answer("best").estimator.startswith("IIPS")

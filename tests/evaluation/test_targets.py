@@ -117,6 +117,12 @@ def mixed_candidates(items):
     )
 
 
+def test_slates_without_candidates_count_as_chosen_from_all_items():
+    candidates = [[], [1, 3], [0, 1, 2], []]
+    log = ArraysLog(ALL[:4], np.zeros((4, 3)), np.full((4, 3), 0.1), candidates=candidates)
+    assert log_facts(log).candidates == 5 + 2 + 3 + 5
+
+
 @pytest.mark.parametrize("kind", ["uniform", "list", "greedy", "sample"])
 def test_slate_without_candidates_allows_all_items(kind):
     items = np.repeat(np.array([[0, 1, 2], [3, 0, 1], [2, 1, 0]], np.int32), 2, axis=0)
@@ -127,7 +133,6 @@ def test_slate_without_candidates_allows_all_items(kind):
         "sample": lambda: SamplingPolicy(ranker("cascade-ts")),
     }[kind]()
     log, mixed = mixed_candidates(items)
-    assert log_facts(log).candidates == 3 * 5 + 3 * 4
     assert mixed.allowed_counts(5).tolist() == [5, 4] * 3
     assert [mixed.candidates_of(row) is None for row in range(6)] == [True, False] * 3
     batches = mixed, batch_of(items)[1], batch_of(items, [[0, 1, 2, 4]] * 6)[1]
