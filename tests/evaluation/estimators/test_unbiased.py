@@ -30,7 +30,7 @@ def test_outcomes_of_a_small_world_have_probabilities_that_add_up(model):
 @pytest.mark.parametrize("target", [TARGET, ALWAYS], ids=["random", "one list"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: one.name)
-def test_expectation_is_the_value_where_the_behaviour_is_as_assumed(estimator, model, target):
+def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(estimator, model, target):
     slates, chances = small.enumerated(model, LOGGER, target)
     # Self-normalised forms divide by exact means: what they come to with a log without end.
     columns = {} if estimator.columns is None else estimator.columns(slates)

@@ -8,16 +8,22 @@ import sys
 import tomllib
 from dataclasses import replace
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from firstclick import make_policy
+from firstclick.data.sources import make_source
 from firstclick.errors import UnknownName
+from firstclick.experiments.cells import recorded_steps
 from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS
-from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
+from firstclick.studies.paper.evidence import LEARNING_PARTS, Case, Evidence, evidence_of
+from firstclick.studies.paper.experiments import mode_named
 from firstclick.studies.paper.judge import METHOD, as_json, judge
-from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE
+from firstclick.studies.paper.summary import claim_rows, claims_headline, tally
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Finding, counted, largest_group
 from tests.support.made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1
 
 NEVER = {"yelp-parts", "yelp-k-others", "yelp-k-cause", "million-song-k-cause", "movielens-joined"}
@@ -256,3 +262,179 @@ def test_judging_imports_neither_the_report_nor_matplotlib():
     code += "print(sorted({'matplotlib', 'firstclick.report'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def data(facts=None, group_sizes=None):
+    return Evidence(False, 100_000, facts or {}, group_sizes or {}, "")
+
+
+@pytest.mark.parametrize(
+    ("claim", "low", "high"),
+    [
+        ("yelp-businesses", 77_500, 78_500),
+        ("yelp-restaurants", 10_500, 11_500),
+        ("yelp-reviews", 2_150_000, 2_250_000),
+        ("yelp-users", 545_000, 555_000),
+        ("million-song-tracks", 500_000, 1_500_000),
+        ("movielens-ratings", 500_000, 1_500_000),
+        ("movielens-movies", 3_500, 4_500),
+        ("movielens-users", 5_500, 6_500),
+    ],
+)
+def test_count_holds_if_it_rounds_to_what_is_printed(claim, low, high):
+    (criterion,) = [one.criterion for one in CLAIMS if one.id == claim]
+    fact = claim.rpartition("-")[2]
+    found = [criterion.find(data({fact: count, "others": 3})) for count in (low - 1, low, high - 1, high)]
+    assert [finding.verdict for finding in found] == [FAILS, HOLDS, HOLDS, FAILS]
+    assert found[0].reason.startswith(f"{low - 1:,} ")
+    finding = criterion.find(data({"others": low}))
+    assert (finding.verdict, fact in finding.reason) == (UNTESTABLE, True)
+
+
+@pytest.mark.parametrize(("printed", "number"), [("3k", 3_000), ("400k", 400_000)])
+def test_chosen_number_must_be_itself(printed, number):
+    criterion = counted("kept users", printed, number)
+    found = [criterion.find(data({"kept users": number + more})) for more in (-1, 0, 1)]
+    assert [finding.verdict for finding in found] == [FAILS, HOLDS, FAILS]
+    assert found[2].reason.startswith(f"{number + 1:,} ")
+    for claim in CLAIMS:
+        if "-kept-" in claim.id:
+            limits = claim.criterion.find(PAPER[claim.dataset].evidence()).figures["limits"]
+            kept = int(claim.sentence.split()[1].removesuffix("k")) * 1_000
+            assert limits == [kept, kept + 1], claim.id
+
+
+def test_the_largest_group_is_larger_than_all_but_its_own_parts():
+    criterion = largest_group("American", ("American (New)", "American (Traditional)"))
+    sizes = {"Nightlife": 300, "American (New)": 420, "American": 420, "Mexican": 419}
+    assert criterion.find(data(group_sizes=sizes)).verdict == HOLDS
+    finding = criterion.find(data(group_sizes={**sizes, "Mexican": 420}))
+    assert finding.verdict == FAILS
+    assert finding.measured == ("American: 420 items", "Mexican: 420 items")
+    assert criterion.find(data(group_sizes={"Mexican": 4})).verdict == UNTESTABLE
+
+
+SMALL_FILES = {
+    "yelp": {
+        "business.json": '{"business_id": "b7", "name": "Nova", "categories": "Restaurants, Bars"}\n',
+        "review.json": '{"review_id": "r", "user_id": "u", "business_id": "b7", "text": ""}\n',
+    },
+    "million-song": {
+        "train_triplets.txt": "u50\tSOA\t3\n",
+        "unique_tracks.txt": "TR2<SEP>SOA<SEP>First<SEP>Take\nTR9<SEP>SOZ<SEP>Nobody<SEP>Unplayed\n",
+    },
+    "movielens": {"ratings.dat": "7::31::5::978300760\n", "movies.dat": "31::Made-up (1999)::Drama\n"},
+}
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_every_count_that_a_claim_asks_for_is_given_by_the_source(dataset, tmp_path):
+    for name, text in SMALL_FILES[dataset].items():
+        (tmp_path / name).write_text(text)
+    given = make_source(dataset).load(tmp_path).facts
+    kept, evidence = {"kept users", "kept items"}, PAPER[dataset].evidence()
+    asked = {
+        finding.figures["fact"]
+        for claim in CLAIMS
+        if claim.dataset == dataset and "fact" in (finding := claim.criterion.find(evidence)).figures
+    }
+    assert asked
+    assert asked <= set(given) | kept
+
+
+CLAIM = {name: next(claim for claim in CLAIMS if claim.dataset == name) for name in ("yelp", "movielens")}
+
+
+def verdicts_on(*verdicts):
+    return [(CLAIM[name], Finding(verdict, ("1.5",), {}, "why")) for name, verdict in verdicts]
+
+
+ALL = verdicts_on(("yelp", HOLDS), ("yelp", FAILS), ("movielens", UNTESTABLE), ("movielens", HOLDS))
+OF_OURS = [(replace(CLAIM["yelp"], section=OURS), Finding(FAILS, (), {}, ""))]
+
+
+def test_verdicts_are_counted_in_a_sentence():
+    assert "Of 4 claims of the paper 2 hold, 1 does not hold and 1 is not testable" in claims_headline(ALL)
+    assert claims_headline([*ALL[:2], ALL[0]]) == "Of 3 claims of the paper 2 hold and 1 does not hold."
+    assert claims_headline(ALL[:1]) == "Of 1 claim of the paper 1 holds."
+    assert "2 are not testable" in claims_headline([ALL[2], ALL[2]])
+    assert claims_headline([]) == ""
+
+
+def test_verdicts_are_counted_for_each_data_set_with_their_symbols():
+    table = tally(ALL)
+    assert table is not None
+    assert table.columns == ("data set", "✓ holds", "✗ does not hold", "○ not testable with this data")
+    assert table.rows == (("Yelp", "1", "1", "0"), ("MovieLens", "1", "0", "1"))
+    assert tally([]) is None
+
+
+def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere():
+    assert claims_headline([*ALL, *OF_OURS]) == claims_headline(ALL)
+    assert claims_headline(OF_OURS) == ""
+    assert tally([*ALL, *OF_OURS]) == tally(ALL)
+    (row,) = claim_rows(OF_OURS)
+    assert row.heading == "Our own question, not a claim of the paper · Yelp"
+
+
+def test_a_row_has_what_was_found_and_the_kind_of_its_verdict():
+    rows = claim_rows(ALL)
+    assert [row.kind for row in rows] == ["yes", "no", "open", "yes"]
+    assert [row.verdict for row in rows] == [HOLDS, FAILS, UNTESTABLE, HOLDS]
+    claim = CLAIM["yelp"]
+    assert (rows[0].id, rows[0].sentence, rows[0].rule) == (claim.id, claim.sentence, claim.criterion.rule)
+    assert (rows[0].heading, rows[0].measured, rows[0].reason) == ("Section 4.4 · Yelp", ("1.5",), "why")
+
+
+def comparison(group="", n_items=256, policy="cascade-lin-ts", steps=300, more=0.0):
+    step = recorded_steps(steps)
+    regrets = np.array([[1.0], [2.0], [4.0]]) * step + more
+    return SimpleNamespace(
+        dataset=SimpleNamespace(
+            matrix=np.empty((5, 290)),
+            source=SimpleNamespace(synthetic=False),
+            interactions=SimpleNamespace(facts={"users": 7}, groups=lambda: {"Drama": [1, 2, 3]}),
+        ),
+        setting=SimpleNamespace(group=group, rank=20, k=4, n_items=n_items, steps=steps),
+        results=SimpleNamespace(
+            step=step,
+            results=[SimpleNamespace(policy=policy, expected_regret=regrets, reward=-regrets)],
+        ),
+        optimal_rewards=np.array([0.5, 0.25, 0.75]),
+    )
+
+
+def evidence(*comparisons, mode="paper"):
+    return evidence_of(comparisons, mode_named(mode))
+
+
+@pytest.mark.parametrize("steps", [10, 19, 60, 2_001, 100_000])
+def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps):
+    found = evidence(comparison(steps=steps))
+    case = Case("cascade-lin-ts")
+    np.testing.assert_array_equal(found.regret[case], [steps, 2 * steps, 4 * steps])
+    np.testing.assert_array_equal(found.reward[case], -found.regret[case])
+    np.testing.assert_array_equal(found.early_regret[case], np.array([1, 2, 4]) * (steps // 10))
+    np.testing.assert_array_equal(found.best[case], np.array([0.5, 0.25, 0.75]) * steps)
+    assert set(found.regret) == {case}
+
+
+def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own():
+    found = evidence(comparison(n_items=290), comparison("Drama"))
+    assert set(found.regret) == {Case(items=290), Case(items="all"), Case(group=True)}
+    assert found.facts == {"users": 7, "kept users": 5, "kept items": 290}
+    assert (found.group, found.group_sizes) == ("Drama", {"Drama": 3})
+    # A run shorter than ten steps has no early regret.
+    short = evidence(comparison(steps=9))
+    assert (short.group, len(short.regret), len(short.early_regret)) == ("", 1, 0)
+
+
+def test_the_first_of_two_equal_cases_counts():
+    found = evidence(comparison(), comparison(more=3.0))
+    np.testing.assert_array_equal(found.regret[Case()], [300, 600, 1_200])
+
+
+def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name():
+    played = comparison(policy="cascade-ucb1:start=pessimistic")
+    assert set(evidence(played, mode="authors").regret) == {Case("cascade-ucb1")}
+    assert set(evidence(played).regret) == {Case("cascade-ucb1:start=pessimistic")}
