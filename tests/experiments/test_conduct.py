@@ -15,7 +15,7 @@ from firstclick import make_policy, simulate
 from firstclick.data import FeedbackScenario
 from firstclick.data import scenario as scenario_module
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
-from firstclick.experiments import CellStore, Dataset, Training, cells, plan
+from firstclick.experiments import CellStore, Dataset, Experiment, Training, cells, plan
 from firstclick.experiments import store as store_module
 from firstclick.experiments.cells import recorded_steps, settings_of
 from firstclick.experiments.conduct import conduct
@@ -31,6 +31,21 @@ from tests.support.stopped_engine import Stopped, stop_after
 POLICIES = ("cascade-lin-ts", "cascade-ts", "random")
 
 
+@pytest.fixture(scope="module")
+def garden():
+    return Dataset.load(Garden(), None)
+
+
+@pytest.fixture
+def experiment():
+    """Three policies in 7 and 61 items, twice: 12 cells."""
+    policies = tuple(make_policy(name) for name in POLICIES)
+    return Experiment(
+        "tiny", "A tiny experiment", (Garden(),), policies, items=(7, "all"), rank=(5,), k=(3,), steps=120,
+        runs=2, seed=4,
+    )  # fmt: skip
+
+
 def play_counted(experiments, datasets, folder, **how):
     """Conduct experiments; return their comparisons and the number of cells that were played."""
     played = []
@@ -41,12 +56,6 @@ def play_counted(experiments, datasets, folder, **how):
             yield result
 
     return conduct(experiments, datasets, folder, engine, **how), len(played)
-
-
-@pytest.fixture
-def experiment(experiment):
-    """All three policies in 7 and 61 items, twice: 12 cells."""
-    return experiment.with_extras()
 
 
 def test_panels_equal_simulate_and_extras_change_nothing(garden, experiment, tmp_path):
@@ -93,6 +102,31 @@ def test_shared_cells_are_planned_once(garden, experiment):
     assert len(planned) == len(set(planned)) == 18
     # A source with other parameters is another data set.
     assert plan([replace(experiment, data=(Garden(seed=8),))], [garden]) == []
+    # The rank does not matter where no policy has features.
+    counts = replace(experiment, policies=experiment.policies[1:], rank=(1000,))
+    assert len(settings_of(counts, garden)) == 2
+    # The default can do without, and takes features where there are some.
+    mixed = replace(experiment, policies=(make_policy(DEFAULT_POLICY),), rank=(3,))
+    assert {setting.rank for setting in settings_of(mixed, garden)} == {3}
+
+
+def test_training_and_notes_reach_every_cell(garden, experiment, tmp_path):
+    for one_split, optima in ((True, 1), (False, 2)):
+        shared = replace(experiment, training=Training(one_split=one_split), items=("all",))
+        (comparison,) = conduct([shared], [garden], tmp_path / str(one_split), play_here)
+        assert len(set(comparison.optimal_rewards)) == optima
+    steps = recorded_steps(100_000)
+    assert {1, 10, 100, 1000, 10_000, 50_000, 100_000} <= set(steps.tolist())
+    assert 0 < np.diff(steps).min() <= np.diff(steps).max() <= 2000
+    assert [recorded_steps(n).tolist() for n in (1, 7)] == [[1], [1, 2, 3, 4, 5, 6, 7]]
+
+
+@OTHERS
+def test_notes_of_all_policies_are_kept(garden, experiment, tmp_path):
+    given = (make_policy("cascade-lin-ucb:c=theory,horizon=50"), *experiment.policies)
+    for _ in range(2):  # as played, and as read again
+        comparisons = conduct([replace(experiment, policies=given)], [garden], tmp_path, play_here)
+        assert "50 steps" in comparisons[0].results.notes[0]
 
 
 def test_interrupted_folder_ends_bit_for_bit_the_same(garden, experiment, tmp_path):
@@ -151,13 +185,6 @@ def test_cells_of_other_settings_data_or_code_are_not_used(garden, experiment, t
     assert play_counted([experiment], [garden], tmp_path, overwrite=True)[1] == 12
 
 
-def test_one_split_gives_all_runs_the_same_optimum(garden, experiment, tmp_path):
-    for one_split, optima in ((True, 1), (False, 2)):
-        shared = replace(experiment, training=Training(one_split=one_split), items=("all",))
-        (comparison,) = conduct([shared], [garden], tmp_path / str(one_split), play_here)
-        assert len(set(comparison.optimal_rewards)) == optima
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -173,14 +200,6 @@ def test_too_small_data_is_refused_before_any_work(garden, experiment, tmp_path,
     with pytest.raises(InvalidInput, match=problem):
         conduct([replace(experiment, **change)], [garden], tmp_path / "out", stop_after(0))
     assert not (tmp_path / "out").exists()
-
-
-def test_rank_does_not_matter_where_no_learner_has_features(garden, experiment):
-    counts = replace(experiment, policies=experiment.policies[1:], rank=(1000,))
-    assert len(settings_of(counts, garden)) == 2
-    # The default can do without, and looks at features where there are some.
-    mixed = replace(experiment, policies=(make_policy(DEFAULT_POLICY),), rank=(3,))
-    assert {setting.rank for setting in settings_of(mixed, garden)} == {3}
 
 
 def test_tables_are_tidy_and_the_manifest_describes_the_data(garden, experiment, tmp_path):
@@ -206,40 +225,20 @@ def test_tables_are_tidy_and_the_manifest_describes_the_data(garden, experiment,
 
 def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(plain_numpy, "TIMED_SECONDS", 0.005)
-    asked = {"overwrite": True, "beside_numpy": plain_numpy.numpy_seconds_per_step}
-    comparisons = conduct([replace(experiment, runs=4)], [garden], tmp_path / "asked", play_here, **asked)
-    speeds = CellStore(tmp_path / "asked" / "cells").speeds()
-    assert len(speeds) == 24
+    timed = {"overwrite": True, "beside_numpy": plain_numpy.numpy_seconds_per_step}
+    comparisons = conduct([experiment], [garden], tmp_path, play_here)
+    log = tmp_path / "speed.csv"
+    assert "numpy" not in log.read_text()
+    assert comparisons[0].speeds["cascade-lin-ts"].seconds > 0
+    # Both in one folder: the log keeps its columns.
+    comparisons = conduct([replace(experiment, seed=9, runs=4)], [garden], tmp_path, play_here, **timed)
+    speeds = CellStore(tmp_path / "cells").speeds()
+    assert len(speeds) == 12 + 24
     # One of three policies, in two settings and three of four runs.
     assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 6
     assert comparisons[0].speeds["cascade-lin-ts"].numpy_seconds is not None
     assert comparisons[0].speeds["random"].numpy_seconds is None
-
-    comparisons = conduct([experiment], [garden], tmp_path / "not", play_here)
-    log = tmp_path / "not" / "speed.csv"
-    assert "numpy" not in log.read_text()
-    assert comparisons[0].speeds["cascade-lin-ts"].seconds > 0
-    # Both in one folder: the log keeps its columns.
-    conduct([replace(experiment, seed=9)], [garden], tmp_path / "not", play_here, **asked)
     assert {len(line.split(",")) for line in log.read_text().splitlines()} == {9}
-    assert len(CellStore(tmp_path / "not" / "cells").speeds()) == 24
-
-
-@OTHERS
-def test_notes_of_all_policies_are_kept(garden, experiment, tmp_path):
-    given = (make_policy("cascade-lin-ucb:c=theory,horizon=50"), *experiment.policies)
-    for _ in range(2):  # as played, and as read again
-        comparisons = conduct([replace(experiment, policies=given)], [garden], tmp_path, play_here)
-        (note,) = comparisons[0].results.notes
-        assert "it holds for 50 steps, and 120 are played" in note
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="drafts are removed where files can be locked")
-def test_draft_of_a_killed_call_is_removed(garden, experiment, tmp_path):
-    (tmp_path / ".lock").touch()
-    (tmp_path / ".manifest.json.0123abcd.part").write_bytes(b'{"form')
-    conduct([experiment], [garden], tmp_path, play_here)
-    assert not list(tmp_path.glob(".*.part"))
 
 
 @pytest.mark.parametrize(
@@ -247,10 +246,9 @@ def test_draft_of_a_killed_call_is_removed(garden, experiment, tmp_path):
 )
 def test_folder_with_other_files_is_refused(garden, experiment, tmp_path, name, content):
     (tmp_path / name).write_text(content)
-    with pytest.raises(InvalidInput, match="holds other files"):
-        conduct([experiment], [garden], tmp_path, play_here)
-    with pytest.raises(InvalidInput, match="is a file"):
-        conduct([experiment], [garden], tmp_path / name, play_here)
+    for folder, problem in ((tmp_path, "holds other files"), (tmp_path / name, "is a file")):
+        with pytest.raises(InvalidInput, match=problem):
+            conduct([experiment], [garden], folder, play_here)
     assert (tmp_path / name).read_text() == content
 
 
@@ -267,15 +265,6 @@ def test_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkey
         with pytest.raises(WorkFailed, match="No space left"):
             conduct([experiment], [garden], tmp_path, play_here)
     assert play_counted([experiment], [garden], tmp_path)[1] == 8
-
-
-def test_curves_are_recorded_at_powers_of_ten_and_evenly():
-    steps = recorded_steps(100_000)
-    assert {1, 10, 100, 1000, 10_000, 50_000, 100_000} <= set(steps.tolist())
-    assert (np.diff(steps) > 0).all()
-    assert np.diff(steps).max() <= 2000
-    assert recorded_steps(1).tolist() == [1]
-    assert recorded_steps(7).tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_features_are_learned_once_for_settings_that_share_them(garden, experiment, tmp_path, monkeypatch):
@@ -338,16 +327,20 @@ def test_code_edited_after_it_was_loaded_has_another_hash(monkeypatch):
     code_hash.cache_clear()
 
 
-def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(garden, experiment, tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="drafts are removed where files can be locked")
+def test_files_of_another_call_do_not_stay(garden, experiment, tmp_path):
+    # A call that was killed while it wrote its manifest.
+    (tmp_path / ".lock").touch()
+    (tmp_path / ".manifest.json.0123abcd.part").write_bytes(b'{"form')
     conduct([experiment], [garden], tmp_path, play_here)
     for name in ("figure-1.svg", "sweep-c.png", "report.html", "claims.json", "notes.txt"):
         (tmp_path / name).write_text("old")
     conduct([experiment], [garden], tmp_path, play_here)
+    fewer = [replace(experiment, runs=1)]
+    with pytest.raises(InvalidInput, match="holds the results of another call"):
+        conduct(fewer, [garden], tmp_path, play_here)
     assert (tmp_path / "figure-1.svg").exists()  # the same call again: still true
-    with pytest.raises(InvalidInput, match="holds the results of another call; pass `overwrite=True`"):
-        conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here)
-    assert (tmp_path / "figure-1.svg").exists()
-    conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here, overwrite=True)
+    conduct(fewer, [garden], tmp_path, play_here, overwrite=True)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {".lock", "cells", "manifest.json", "notes.txt", "results.csv", "runs.csv", "speed.csv"}
 

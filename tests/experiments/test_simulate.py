@@ -104,25 +104,15 @@ def test_the_loop_plays_what_single_calls_would_play(policy):
     assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
 
-@OTHERS
-def test_the_free_row_is_learned_and_not_counted_in_regret_or_time():
-    world = BernoulliWorld([1.0, 0.0, 1.0, 0.0])
-    sampled = simulate(["cascade-ucb1"], world, k=2, steps=1, runs=5, seed=1)
-    # After one true look at every item, the first slate is the best one.
-    assert sampled.results[0].final("regret")["mean"] == 0
-    unseen = simulate(["cascade-ucb1:start=first"], world, k=2, steps=1, runs=200, seed=1)
-    assert unseen.results[0].final("regret")["mean"] > 0
-
-
 def test_each_run_has_its_own_split_and_features_unless_one_split():
     scenario = FeedbackScenario(SMALL.matrix, rank=4)
     first, second = scenario.stage(3, 0), scenario.stage(3, 1)
     assert (first.world.matrix != second.world.matrix).nnz > 0
     assert not np.array_equal(first.features, second.features)
     shared = FeedbackScenario(SMALL.matrix, rank=4, one_split=True)
-    assert shared.stage(3, 0).world is shared.stage(3, 1).world
-    assert shared.stage(3, 0).features is shared.stage(3, 1).features
-    assert shared.stage(4, 0).world is not shared.stage(3, 0).world
+    first, second = shared.stage(3, 0), shared.stage(3, 1)
+    assert (first.world is second.world, first.features is second.features) == (True, True)
+    assert shared.stage(4, 0).world is not first.world
 
 
 def test_a_scenario_cuts_items_after_the_svd_and_can_have_more_features_than_items():
@@ -250,10 +240,14 @@ def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
 
 
 @OTHERS
-def test_each_run_gets_its_own_free_row():
+def test_free_row_is_learned_for_each_run_and_not_counted_in_regret():
+    world = BernoulliWorld([1.0, 0.0, 1.0, 0.0])
+    sampled = simulate(["cascade-ucb1"], world, k=2, steps=1, runs=5, seed=1)
+    # After one true look at every item, the first slate is the best one.
+    assert sampled.results[0].final("regret")["mean"] == 0
+    unseen = simulate(["cascade-ucb1:start=first"], world, k=2, steps=1, runs=200, seed=1)
+    assert unseen.results[0].final("regret")["mean"] > 0
     # Ten items that attract half of the users: the best of the free row comes first, another in each run.
-    world = BernoulliWorld([0.5] * 10)
-    first = simulate(["cascade-ucb1"], world, k=5, steps=1, runs=30, seed=1)
-    shares = [shown.share for shown in first.results[0].shown]
+    first = simulate(["cascade-ucb1"], BernoulliWorld([0.5] * 10), k=5, steps=1, runs=30, seed=1)
     # With one row for all runs, items that attracted in it would be in nearly every first slate.
-    assert max(shares) < 0.9
+    assert max(shown.share for shown in first.results[0].shown) < 0.9
