@@ -267,9 +267,8 @@ def test_logger_that_cannot_be_checked_is_not_taken_for_fixed():
     assert "The logger did not learn" in fixed.why
 
 
-def test_few_first_items_are_remembered_and_still_compared():
-    random = stream(5, "many slates")
-    check = LoggerCheck(2)
+def test_few_prefixes_are_remembered_and_still_compared():
+    random, check = stream(5, "many slates"), LoggerCheck(2)
     check._known[1]._most = 10
     for part in range(3):
         items = np.stack([np.arange(1000), random.integers(1000, 2000, size=1000)], axis=1).astype(np.int32)

@@ -226,19 +226,22 @@ def test_tables_are_tidy_and_the_manifest_describes_the_data(garden, experiment,
 def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(plain_numpy, "TIMED_SECONDS", 0.005)
     timed = {"overwrite": True, "beside_numpy": plain_numpy.numpy_seconds_per_step}
-    comparisons = conduct([experiment], [garden], tmp_path, play_here)
-    log = tmp_path / "speed.csv"
-    assert "numpy" not in log.read_text()
-    assert comparisons[0].speeds["cascade-lin-ts"].seconds > 0
-    # Both in one folder: the log keeps its columns.
-    comparisons = conduct([replace(experiment, seed=9, runs=4)], [garden], tmp_path, play_here, **timed)
-    speeds = CellStore(tmp_path / "cells").speeds()
-    assert len(speeds) == 12 + 24
+    more_runs = [replace(experiment, runs=4)]
+    speeds = conduct(more_runs, [garden], tmp_path / "timed", play_here, **timed)[0].speeds
+    kept = CellStore(tmp_path / "timed" / "cells").speeds()
+    assert len(kept) == 24
     # One of three policies, in two settings and three of four runs.
-    assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 6
-    assert comparisons[0].speeds["cascade-lin-ts"].numpy_seconds is not None
-    assert comparisons[0].speeds["random"].numpy_seconds is None
+    assert sum(speed.numpy_seconds is not None for speed in kept.values()) == 6
+    assert speeds["cascade-lin-ts"].numpy_seconds is not None
+    assert speeds["random"].numpy_seconds is None
+
+    speeds = conduct([experiment], [garden], tmp_path / "not", play_here)[0].speeds
+    log = tmp_path / "not" / "speed.csv"
+    assert ("numpy" in log.read_text(), speeds["cascade-lin-ts"].seconds > 0) == (False, True)
+    # Both in one folder: the log keeps its columns.
+    conduct(more_runs, [garden], tmp_path / "not", play_here, **timed)
     assert {len(line.split(",")) for line in log.read_text().splitlines()} == {9}
+    assert len(CellStore(tmp_path / "not" / "cells").speeds()) == 24
 
 
 @pytest.mark.parametrize(

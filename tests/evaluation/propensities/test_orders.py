@@ -87,34 +87,30 @@ def test_many_shared_numbers_as_counted(caps):
         assert abs(found.chances[j - 1] - share) < 4.5 * error  # false alarm: 1 in 100,000
 
 
-def test_chances_of_all_slates_add_up_to_one():
-    law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
-    found = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
-    total = np.sum([one.chances[1] for one in found])
-    assert total == pytest.approx(1.0, abs=4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in found])))
+def test_exact_and_impossible_orders():
+    def chances(means, loads, chosen):
+        found = gaussian_propensity(GaussianScores(means, loads), places(len(means), chosen), 0.05, seed=0)
+        return found.method, found.chances
 
-
-def test_equal_rows_come_in_any_order_and_one_after_the_other():
-    law = GaussianScores(np.zeros(4), np.array([[1.0], [1.0], [-1.0], [1.0]]))
-    found = gaussian_propensity(law, places(4, (1, 0, 3, 2)), 0.05, seed=0)
-    assert found.method == "exact"
-    np.testing.assert_allclose(found.chances, [1 / 6, 1 / 12, 1 / 12, 1 / 12])
-    apart = gaussian_propensity(law, places(4, (1, 2, 0)), 0.05, seed=0)
-    np.testing.assert_allclose(apart.chances, [1 / 6, 0, 0])
-
-
-def test_one_shared_number_is_exact():
-    law = GaussianScores(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]))
-    found = gaussian_propensity(law, places(3, (1, 0)), 0.05, seed=0)
-    assert found.method == "exact"
-    # Row 1 is first from g = 1 on, and before row 2 up to g = 8; row 0 is before row 2 below g = 10/3.
-    np.testing.assert_allclose(found.chances, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
-
-
-def test_a_row_that_is_never_first_has_no_chance():
+    # Equal rows come in any order, one after the other.
+    loads = np.array([[1.0], [1.0], [-1.0], [1.0]])
+    method, found = chances(np.zeros(4), loads, (1, 0, 3, 2))
+    assert method == "exact"
+    np.testing.assert_allclose(found, [1 / 6, 1 / 12, 1 / 12, 1 / 12])
+    np.testing.assert_allclose(chances(np.zeros(4), loads, (1, 2, 0))[1], [1 / 6, 0, 0])
+    # One shared number: row 1 is first from g = 1 on, and before row 2 up to g = 8; row 0 is before row 2
+    # below g = 10/3.
+    method, found = chances(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]), (1, 0))
+    assert method == "exact"
+    np.testing.assert_allclose(found, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
+    # A row that is never first has no chance.
     loads = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.1]])
-    found = gaussian_propensity(GaussianScores(np.zeros(4), loads), places(4, (3, 0)), 0.05, seed=0)
-    np.testing.assert_array_equal(found.chances, 0.0)
+    np.testing.assert_array_equal(chances(np.zeros(4), loads, (3, 0))[1], 0.0)
+    # All slates add up to one.
+    law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
+    slates = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
+    error = 4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in slates]))
+    assert np.sum([one.chances[1] for one in slates]) == pytest.approx(1.0, abs=error)
 
 
 def test_places_with_scores_of_their_own():
@@ -187,10 +183,12 @@ def test_betas_equal_exact_integrals(prefix):
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
 
 
-def test_the_chances_of_all_orders_add_up_to_one():
+def test_chances_of_all_orders_add_up_to_one():
     a, b = np.array([0.5, 3, 40.25, 1, 7]), np.array([2.5, 9, 160, 1, 7])
     found = [beta_chances(a, b, places(5, prefix)) for prefix in permutations(range(5), 3)]
     np.testing.assert_allclose(np.sum(found, 0) / [60, 12, 3, 1], 1.0, rtol=1e-11)
+    law = Normals(np.zeros(4), np.ones(4))
+    assert ordered_chances(law, np.arange(4), places(4, (2, 0)))[2] == pytest.approx(1 / 12, rel=1e-10)
 
 
 def test_sharp_betas_and_small_chances_keep_their_digits():
@@ -222,8 +220,3 @@ def test_a_full_group_bounds_its_rows_by_the_row_that_filled_it():
     found = beta_chances(a, b, places(5, (0, 4), full_at))
     assert found[2] == pytest.approx(wanted, rel=1e-10)
     assert found[2] != pytest.approx(float(exact_chance(pairs, (0, 4))), rel=0.01)
-
-
-def test_normal_scores():
-    law = Normals(np.zeros(4), np.ones(4))
-    assert ordered_chances(law, np.arange(4), places(4, (2, 0)))[2] == pytest.approx(1 / 12, rel=1e-10)

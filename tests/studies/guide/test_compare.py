@@ -204,27 +204,38 @@ def test_each_run_has_its_own_split_and_items_are_ordered_by_popularity():
     assert "order of the catalog" in one.reason
 
 
+def all_attracted(n_users, n_items):
+    users, items = np.divmod(np.arange(n_users * n_items), n_items)
+    ids = tuple(map(str, range(max(n_users, n_items))))
+    return Dataset.of(Interactions(users, items, np.ones(len(users), bool), ids[:n_users], ids[:n_items]))
+
+
 @pytest.mark.parametrize(
-    ("changes", "argument"),
+    ("changes", "problem"),
     [
-        ({"n_items": 13}, "n_items"),
-        ({"n_items": 1}, "n_items"),
-        ({"k": 9}, "k"),
-        ({"k": 0}, "k"),
-        ({"rank": 13}, "rank"),
+        ({"n_items": 13}, "n_items must"),
+        ({"n_items": 1}, "n_items must"),
+        ({"k": 9}, r"\bk must"),
+        ({"k": 0}, r"\bk must"),
+        ({"rank": 13}, "rank must"),
     ],
 )
-def test_too_small_data_is_refused(changes, argument):
-    with pytest.raises(InvalidInput, match=rf"\b{argument} must be"):
+def test_too_small_data_is_refused(changes, problem):
+    with pytest.raises(InvalidInput, match=problem):
         world(**changes).on(dataset())
 
 
-def test_data_is_required_and_has_at_least_two_users():
+def test_data_is_required_and_may_leave_nothing_to_lose():
     with pytest.raises(InvalidInput, match="films needs its data"):
         world().stage(1, 0)
-    read = Interactions(np.array([0, 0]), np.array([0, 1]), np.array([True, True]), ("u",), ("a", "b"))
     with pytest.raises(InvalidInput, match="1 user"):
-        world(n_items=None, k=1, rank=1).on(Dataset.of(read, title="Films"))
+        world(n_items=None, k=1, rank=1).on(all_attracted(1, 2))
+    # Random order loses nothing: there are no shares of it.
+    played = world(n_items=4, k=2, rank=1).on(all_attracted(6, 4))
+    (one,) = contenders([make_policy("random")], played, 50, 1)
+    (line,) = lines_of([replace(one, regret=np.zeros(2), clicks=np.full(2, 50.0))], 50)
+    assert np.isnan(line.share_of_random)
+    assert line.clicks_per_step == 1
 
 
 def test_worlds_of_movielens_are_named_as_stock_worlds_are():
@@ -232,16 +243,6 @@ def test_worlds_of_movielens_are_named_as_stock_worlds_are():
     assert [one.name for one in worlds_named(["movielens", "linear"])] == ["linear", "movielens"]
     with pytest.raises(UnknownName, match="did you mean 'movielens-256'"):
         worlds_named(["movielens-265"])
-
-
-def test_world_in_which_random_order_loses_nothing_has_no_shares():
-    users, items = np.divmod(np.arange(24), 4)
-    read = Interactions(users, items, np.ones(24, bool), tuple("abcdef"), tuple("wxyz"))
-    played = world(n_items=4, k=2, rank=1).on(Dataset.of(read))
-    (one,) = contenders([make_policy("random")], played, 50, 1)
-    (line,) = lines_of([replace(one, regret=np.zeros(2), clicks=np.full(2, 50.0))], 50)
-    assert np.isnan(line.share_of_random)
-    assert line.clicks_per_step == 1
 
 
 def test_movielens_1m_is_what_simulate_plays_with_the_same_options(movielens_1m):
@@ -284,24 +285,26 @@ def test_a_stock_world_can_be_built_and_is_another_one_for_another_seed_and_run(
     assert world.why.endswith(".")
 
 
-def test_every_policy_has_a_family_and_a_world_that_is_made_for_it():
+def test_policies_have_families_and_worlds_that_are_made_for_them():
     assert [name for name, cls in OURS.items() if not cls.family] == ["random"]
     # RankedLinTS is what the paper compares itself with, and random order what all are.
     assert [name for name, cls in OURS.items() if not cls.made_for] == ["random", "ranked-lin-ts"]
     known = {world.name for world in STOCK}
-    assert {name: cls.made_for for name, cls in OURS.items() if not known.issuperset(cls.made_for)} == {}
+    assert all(known.issuperset(cls.made_for) for cls in OURS.values())
     # A parent's world is not always its child's.
     assert OURS["vac2-ucb"].made_for == ("rare-clicks",)
     assert OURS["dcm-lin-ucb"].made_for == OURS["dcm-lin-ts"].made_for == ("dependent-clicks",)
     assert OURS["discounted-lin-ts"].family == "changes"
-
-
-def test_policies_are_ordered_by_family_with_random_order_last():
     ordered = [
         "cascade-ts", "cascade-ucb1", "cascade-ucb-v", "bubble-rank", "top-rank", "somebody-elses", "random"
     ]  # fmt: skip
     assert sorted(sorted(ordered), key=in_order) == ordered
     assert family_of("somebody-elses") == "Others"
+    # Research policies play in large worlds only if they are named.
+    (shop,) = stock_worlds(["shop"])
+    policies = [make_policy("cascade-ts"), make_policy("cascade-ucb-v")]
+    for named, refused in ((False, [False, True]), (True, [False, False])):
+        assert [bool(one.reason) for one in contenders(policies, shop, 10, 1, named=named)] == refused
 
 
 def test_worlds_and_policies_are_found_by_name():
@@ -360,10 +363,3 @@ def test_policies_get_what_their_papers_assume_known_and_nothing_else():
 )
 def test_policy_that_cannot_play_has_a_reason(world, policy, reason):
     assert reason in fitted(world, policy)[policy].reason
-
-
-def test_research_policies_play_in_large_worlds_only_if_named():
-    (shop,) = stock_worlds(["shop"])
-    policies = [make_policy("cascade-ts"), make_policy("cascade-ucb-v")]
-    for named, refused in ((False, [False, True]), (True, [False, False])):
-        assert [bool(one.reason) for one in contenders(policies, shop, 10, 1, named=named)] == refused

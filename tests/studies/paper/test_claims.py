@@ -41,23 +41,25 @@ def verdicts(made):
     return {name: finding.verdict for name, finding in findings(made).items()}
 
 
+def read(name):
+    return tomllib.loads(files("firstclick.studies.paper").joinpath(name).read_text("utf-8"))
+
+
 def test_on_evidence_as_the_paper_says_every_testable_claim_holds():
     assert verdicts(PAPER) == {claim.id: UNTESTABLE if claim.id in NEVER else HOLDS for claim in CLAIMS}
 
 
-def upside_down(made):
-    """Regrets turned around within their kind, the group small."""
-    regrets = {cell: 1_200_000 / regret + 12_000 for cell, regret in made.regrets.items()}
-    regrets |= {cell: 200.0 for cell in regrets if cell.policy == UCB1}
-    regrets |= {cell: 9_000.0 for cell in regrets if cell.policy == LIN_TS and cell.items == 16}
-    regrets |= {cell: 60_000.0 for cell in regrets if cell.policy == RANKED and cell.items == 16}
-    regrets |= {Case(RANKED, "all"): 400.0}
-    best = {4: 0.95, 8: 0.9, 12: 0.8}
-    return replace(made, regrets=regrets, best=best, group_sizes={"American": 4, "Thai": 5}, at_first=0.02)
-
-
 def test_on_evidence_turned_upside_down_every_testable_claim_fails():
-    given = {dataset: upside_down(made) for dataset, made in PAPER.items()}
+    given = {}
+    for dataset, made in PAPER.items():
+        # Regrets turned around within their kind, the group small.
+        regrets = {cell: 1_200_000 / regret + 12_000 for cell, regret in made.regrets.items()}
+        regrets |= {cell: 200.0 for cell in regrets if cell.policy == UCB1}
+        regrets |= {cell: 9_000.0 for cell in regrets if cell.policy == LIN_TS and cell.items == 16}
+        regrets |= {cell: 60_000.0 for cell in regrets if cell.policy == RANKED and cell.items == 16}
+        regrets |= {Case(RANKED, "all"): 400.0}
+        sizes, best = {"American": 4, "Thai": 5}, {4: 0.95, 8: 0.9, 12: 0.8}
+        given[dataset] = replace(made, regrets=regrets, best=best, group_sizes=sizes, at_first=0.02)
     counts = {
         claim.id
         for claim in CLAIMS
@@ -131,12 +133,7 @@ def test_group_of_the_paper_has_other_names_and_a_size():
     finding = findings(PAPER)["movielens-group-d-well"]
     assert finding.measured[0] == "the group is Adventure, 283 items"
     assert finding.figures["group"] == "Adventure"
-
-
-def test_the_groups_that_are_declared_are_the_papers():
-    def read(name):
-        return tomllib.loads(files("firstclick.studies.paper").joinpath(name).read_text("utf-8"))
-
+    # The groups that are declared are those of the paper.
     assert read("experiment-3.toml")["group"] == {name: group[0] for name, group in GROUPS.items()}
     for mode in read("modes.toml").values():
         for dataset, group in mode.get("group", {}).items():
@@ -207,9 +204,7 @@ def test_every_number_in_a_rule_comes_from_the_words_or_from_the_sentence():
 
 def declared(name):
     """What an experiment's file plays, its extra curves left out."""
-    content = tomllib.loads(
-        files("firstclick.studies.paper").joinpath(f"experiment-{name}.toml").read_text("utf-8")
-    )
+    content = read(f"experiment-{name}.toml")
     policies = [make_policy(spec).label for spec in content["policies"]]
     axes = [
         value if isinstance(value, list) else [value] for value in map(content.get, ("items", "rank", "k"))
@@ -353,26 +348,18 @@ ALL = verdicts_on(("yelp", HOLDS), ("yelp", FAILS), ("movielens", UNTESTABLE), (
 OF_OURS = [(replace(CLAIM["yelp"], section=OURS), Finding(FAILS, (), {}, ""))]
 
 
-def test_verdicts_are_counted_in_a_sentence():
+def test_verdicts_are_counted_in_a_sentence_and_a_table():
     assert "Of 4 claims of the paper 2 hold, 1 does not hold and 1 is not testable" in claims_headline(ALL)
     assert claims_headline([*ALL[:2], ALL[0]]) == "Of 3 claims of the paper 2 hold and 1 does not hold."
     assert claims_headline(ALL[:1]) == "Of 1 claim of the paper 1 holds."
     assert "2 are not testable" in claims_headline([ALL[2], ALL[2]])
-    assert claims_headline([]) == ""
-
-
-def test_verdicts_are_counted_for_each_data_set_with_their_symbols():
     table = tally(ALL)
-    assert table is not None
     assert table.columns == ("data set", "✓ holds", "✗ does not hold", "○ not testable with this data")
     assert table.rows == (("Yelp", "1", "1", "0"), ("MovieLens", "1", "0", "1"))
-    assert tally([]) is None
-
-
-def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere():
+    # A row of ours is shown as ours and counted nowhere.
     assert claims_headline([*ALL, *OF_OURS]) == claims_headline(ALL)
-    assert claims_headline(OF_OURS) == ""
-    assert tally([*ALL, *OF_OURS]) == tally(ALL)
+    assert tally([*ALL, *OF_OURS]) == table
+    assert (claims_headline(OF_OURS), claims_headline([]), tally([])) == ("", "", None)
     (row,) = claim_rows(OF_OURS)
     assert row.heading == "Our own question, not a claim of the paper · Yelp"
 
@@ -410,7 +397,8 @@ def evidence(*comparisons, mode="paper"):
 
 @pytest.mark.parametrize("steps", [10, 19, 60, 2_001, 100_000])
 def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps):
-    found = evidence(comparison(steps=steps))
+    # The first of two equal cases counts.
+    found = evidence(comparison(steps=steps), comparison(steps=steps, more=3.0))
     case = Case("cascade-lin-ts")
     np.testing.assert_array_equal(found.regret[case], [steps, 2 * steps, 4 * steps])
     np.testing.assert_array_equal(found.reward[case], -found.regret[case])
@@ -427,11 +415,6 @@ def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own():
     # A run shorter than ten steps has no early regret.
     short = evidence(comparison(steps=9))
     assert (short.group, len(short.regret), len(short.early_regret)) == ("", 1, 0)
-
-
-def test_the_first_of_two_equal_cases_counts():
-    found = evidence(comparison(), comparison(more=3.0))
-    np.testing.assert_array_equal(found.regret[Case()], [300, 600, 1_200])
 
 
 def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name():
