@@ -74,8 +74,7 @@ class Drawn(Target):
 def test_iips_is_chosen_and_contains_the_truth_where_pbm_fits(tmp_path, prefixes):
     """Fixed seed. An interval misses the truth in one of 20 logs: two of them, in one of 10 seeds."""
     found = evaluate(
-        pbm_log(tmp_path, prefixes=prefixes),
-        {"best": FixedList(BEST), "random": Uniform(), "drawn": Drawn()},
+        pbm_log(tmp_path, prefixes=prefixes), {"best": FixedList(BEST), "random": Uniform(), "drawn": Drawn()}
     )
     assert found.click_model.startswith("pbm")
     best = values(found.answer("best"))

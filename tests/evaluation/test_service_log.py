@@ -11,10 +11,7 @@ from firstclick import Catalog, Ranker
 from firstclick.cli import main
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.evaluation.judged_slates import JudgedSlates
-from firstclick.evaluation.logged_propensities import (
-    HOLDOUT,
-    logged_propensities,
-)
+from firstclick.evaluation.logged_propensities import HOLDOUT, logged_propensities
 from firstclick.evaluation.own_log import log_in_model_file, log_in_store
 from firstclick.evaluation.own_propensities import OwnLogWithPropensities
 from firstclick.evaluation.propensities.places import uniform_chances

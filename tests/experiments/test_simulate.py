@@ -104,31 +104,6 @@ def test_the_loop_plays_what_single_calls_would_play(policy):
     assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
 
-def test_each_run_has_its_own_split_and_features_unless_one_split():
-    scenario = FeedbackScenario(SMALL.matrix, rank=4)
-    first, second = scenario.stage(3, 0), scenario.stage(3, 1)
-    assert (first.world.matrix != second.world.matrix).nnz > 0
-    assert not np.array_equal(first.features, second.features)
-    shared = FeedbackScenario(SMALL.matrix, rank=4, one_split=True)
-    first, second = shared.stage(3, 0), shared.stage(3, 1)
-    assert (first.world is second.world, first.features is second.features) == (True, True)
-    assert shared.stage(4, 0).world is not first.world
-
-
-def test_a_scenario_cuts_items_after_the_svd_and_can_have_more_features_than_items():
-    scenario = FeedbackScenario(SMALL.matrix, rank=6, n_items=3, item_names=SMALL.item_names)
-    stage = scenario.stage(0, 0)
-    assert stage.features.shape == (3, 6)
-    counts = np.asarray(SMALL.matrix.sum(axis=0), np.int64).ravel()
-    popular = np.argsort(-counts, kind="stable")[:3]
-    assert list(stage.item_names) == [SMALL.item_names[item] for item in popular]
-    random = FeedbackScenario(SMALL.matrix, rank=6, n_items=3, pick="random")
-    names = {tuple(random.stage(0, run).item_names) for run in range(6)}
-    assert len(names) > 1
-    results = simulate(["cascade-lin-ts"], scenario, k=2, steps=50)
-    assert results.n_items == 3
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_reaches_the_total_and_can_stop_everything(jobs):
     calls = []

@@ -6,12 +6,10 @@ import pytest
 from firstclick import Results, make_world, simulate
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments.baseline import made_up_list
-from firstclick.kernels.clicks import click_chance, new_memo
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.online.floor import Floor
 from firstclick.streams import stream_key
 from firstclick.testing import Driver
-from firstclick.worlds import BernoulliWorld, MatrixWorld
 
 LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
 POLICY = "cascade-ts"
@@ -113,31 +111,3 @@ def test_synthetic_list_is_as_good_as_requested(spec):
         assert len({*rows.tolist()}) == 4
         np.testing.assert_array_equal(rows, made_up_list(world, 4, share, 7, 0))
         assert rows.tolist() != made_up_list(world, 4, share, 8, 0).tolist()
-
-
-def chance_by_hand(attraction, model, chances):
-    """The probability of a click: every course that a user may take, one by one."""
-    if not len(attraction):
-        return 0.0
-    a, c = attraction[0], chances[0]
-    rest = chance_by_hand(attraction[1:], model, chances[1:])
-    if model == "pbm":
-        return c * a + (1 - c * a) * rest
-    return a + (1 - a) * (c if model == "scroll" else 1.0) * rest
-
-
-@pytest.mark.parametrize("clicks", ["cascade", "dcm/0.5/0.2", "pbm/0.9/0.6/0.3", "scroll/0.8/0.4"])
-def test_the_chance_of_a_click_is_that_of_at_least_one(clicks):
-    model, *rest = clicks.split("/")
-    chances = [float(each) for each in rest] or [1.0]
-    chances += chances[-1:] * 3
-    attractions = np.array([0.3, 0.15, 0.6, 0.05])
-    slate = np.array([2, 0, 3], np.int64)
-    bernoulli = BernoulliWorld(attractions, clicks)
-    bits = np.empty(4, np.uint64)
-    found = click_chance(bernoulli.arrays(), 0, slate, 3, new_memo(3), bits)
-    assert found == pytest.approx(chance_by_hand(attractions[slate], model, chances))
-    users = (np.random.default_rng(1).random((200, 4)) < attractions).astype(np.uint8)
-    matrix = MatrixWorld(users, clicks)
-    found = click_chance(matrix.arrays(), 0, slate, 3, new_memo(3), bits)
-    assert found == pytest.approx(np.mean([chance_by_hand(row[slate], model, chances) for row in users]))

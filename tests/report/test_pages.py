@@ -134,21 +134,6 @@ def test_every_verdict_is_a_word_and_a_symbol(content):
         claims("holds")
 
 
-def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(content):
-    source = html_page(content)
-    overview = source[source.index('class="card scroll overview"') : source.index("<figure")]
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", overview, flags=re.DOTALL)
-    assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
-        ("Yelp", ["1"]), ("Book", ["2"]),
-    ]  # fmt: skip
-    ledger = source[source.index('id="claims"') : source.index('id="tables"')]
-    order = re.findall(r'Section 4\.\d · [\w ]+|id="claim-claim-\d"', ledger)
-    assert order == [
-        "Section 4.4 · Yelp", 'id="claim-claim-0"', 'id="claim-claim-1"',
-        "Section 4.6 · MovieLens 1M", 'id="claim-claim-2"', 'id="claim-claim-3"',
-    ]  # fmt: skip
-
-
 def test_empty_parts_are_left_out_with_heading_and_link(content):
     page = Reader(html_page(Page(title="only a title", command="firstclick reproduce")))
     assert page.tags.count("h2") == 1

@@ -11,7 +11,7 @@ from firstclick import InvalidInput, make_world, simulate
 from firstclick.click_models import Cascade, PositionBased, Scroll, make_click_model
 from firstclick.errors import UnknownName
 from firstclick.kernels.attraction import view_of
-from firstclick.kernels.clicks import UNTOLD, answer, expected_reward, new_memo
+from firstclick.kernels.clicks import UNTOLD, answer, click_chance, expected_reward, new_memo
 from firstclick.kernels.hashing import user_of
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld, TopicsWorld, ViewsWorld
@@ -113,6 +113,8 @@ def test_rewards_and_clicks_are_those_of_users_played_out(kind, clicks):
         assert world.expected_reward(SLATE, view) == pytest.approx(worth, abs=1e-12)
         # A memory of its own: of a matrix it keeps what slates are worth.
         assert expected_reward(arrays, view, rows, K, new_memo(K), bits) == pytest.approx(worth, abs=1e-12)
+        clicked = sum(chance for (seen_clicks, _), chance in outcomes.items() if any(seen_clicks))
+        assert click_chance(arrays, view, rows, K, new_memo(K), bits) == pytest.approx(clicked, abs=1e-12)
         counted, steps = {}, 4000
         for step in range(steps):
             key = stream_key(1, step)

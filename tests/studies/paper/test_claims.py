@@ -384,8 +384,7 @@ def comparison(group="", n_items=256, policy="cascade-lin-ts", steps=300, more=0
         ),
         setting=SimpleNamespace(group=group, rank=20, k=4, n_items=n_items, steps=steps),
         results=SimpleNamespace(
-            step=step,
-            results=[SimpleNamespace(policy=policy, expected_regret=regrets, reward=-regrets)],
+            step=step, results=[SimpleNamespace(policy=policy, expected_regret=regrets, reward=-regrets)]
         ),
         optimal_rewards=np.array([0.5, 0.25, 0.75]),
     )
