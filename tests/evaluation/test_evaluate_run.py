@@ -131,17 +131,11 @@ def first_only(n, clicks):
     return ArraysLog(items[:n], np.array(clicks)[:n], propensities[:n])
 
 
-def deterministic():
-    items = np.tile(TODAY, (800, 1))
-    return ArraysLog(items, cascade_clicks(items, stream(1, "clicks")), np.ones(items.shape))
-
-
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
         (lambda: same_log(propensities=lambda chances: chances[:, ::-1]), "must not rise"),
         (lambda: same_log(propensities=None), "made up has no propensities"),
-        (deterministic, "certain of every slate"),
         *(
             (lambda n=n: first_only(n, [[1, 0, 0], [0, 0, 0], [0, 1, 0]]), f"The log has {n} slate")
             for n in (1, 2, 3)

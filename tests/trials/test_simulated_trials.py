@@ -44,9 +44,8 @@ def in_plain_python(world, seed):
         World(users=3_000, uplift=1.6, pages=3_000, activity="lognormal 1"),
         World(users=900, shares=(0.3, 0.6), change=700, drift=1.5, uplift=2.2, pages=1_500, rate=0.2),
     ],
-    ids=["one period", "two periods"],
 )
-def test_the_compiled_trial_is_that_of_a_tally_looked_at_after_every_page(world):
+def test_compiled_trial_equals_a_tally_evaluated_after_every_page(world):
     found, scores = trial(world, 5, np.array([world.pages]))
     first, score = in_plain_python(world, 5)
     assert found[0] == first > 0

@@ -181,6 +181,18 @@ def test_what_a_segment_never_showed_is_not_shown_there():
         simulate(["bubble-rank"], world, k=4, steps=10)
 
 
+@pytest.mark.long
+def test_policy_that_knows_the_segment_does_better_than_one_that_does_not():
+    fit = made_fit("pbm", n_items=8, shares=(0.6, 0.4))
+    attraction = np.full((2, 8), 0.05)
+    attraction[0, :3], attraction[1, 5:] = 0.5, 0.5
+    catalog = Catalog(fit.items, np.eye(8)[:, :7])
+    world = FittedWorld(replace(fit, attraction=attraction), catalog=catalog)
+    results = simulate(["context-lin-ts", "cascade-ts"], world, k=3, steps=3000, seed=1)
+    regret = {result.policy: result.mean("expected_regret")[-1] for result in results.results}
+    assert regret["context-lin-ts"] < 0.5 * regret["cascade-ts"]
+
+
 def test_features_are_those_of_the_catalog_in_the_scale_of_the_service():
     fit = made_fit("cm")
     catalog = Catalog(["other", *reversed(fit.items)], np.arange(14.0).reshape(7, 2))
