@@ -1,4 +1,4 @@
-"""Quality on held-out slates, and what is said about a page."""
+"""Quality on held-out slates, the verdict on a page, shrinkage, EM and folds."""
 
 from math import exp
 
@@ -79,7 +79,7 @@ def test_model_that_made_the_clicks_is_found(model, policy, examined):
         assert any("cannot be told apart" in text for text in found.sentences) == (model == "cm")
 
 
-def test_rare_second_clicks_leave_a_cascade_good_enough_and_few_clicks_say_nothing():
+def test_rare_second_clicks_leave_a_cascade_good_enough():
     log = page("cm")
     generator = np.random.default_rng(4)
     rows = np.flatnonzero(log._clicks.any(axis=1) & (generator.random(len(log._clicks)) < 0.05))
@@ -92,7 +92,7 @@ def test_rare_second_clicks_leave_a_cascade_good_enough_and_few_clicks_say_nothi
     assert found.sentences[0].startswith("Cannot say which model fits: ")
 
 
-def test_a_few_items_that_were_shown_all_the_time_do_not_decide_how_much_items_differ():
+def test_few_items_shown_all_the_time_do_not_decide_how_much_items_differ():
     """Four items of a list, alike by chance, have most looks; forty explored ones differ as Beta(2, 8)."""
     draw = stream(3, "rates")
     rates = np.concatenate([[0.19, 0.2, 0.21, 0.2], draw.beta(2.0, 8.0, 40)])

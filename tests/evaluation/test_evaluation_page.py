@@ -89,7 +89,7 @@ def test_headline_names_the_highest_and_the_lowest_of_many():
 
 
 @pytest.mark.parametrize(
-    ("estimate", "said"),
+    ("estimate", "texts"),
     [
         (Estimate(0.04212, 0.0311, 0.0531), ("+0.042", "+0.031 to +0.053")),
         (Estimate(-0.00004, -0.02, 0.02), ("0.000", "−0.020 to +0.020")),
@@ -97,5 +97,5 @@ def test_headline_names_the_highest_and_the_lowest_of_many():
         (Estimate(0.25, 0.25, 0.25), ("+0.2500", "+0.2500 to +0.2500")),
     ],
 )
-def test_numbers_are_cut_where_the_interval_has_its_second_digit(estimate, said):
-    assert value_and_interval(estimate, signed=True) == said
+def test_numbers_are_cut_where_the_interval_has_its_second_digit(estimate, texts):
+    assert value_and_interval(estimate, signed=True) == texts

@@ -199,7 +199,7 @@ def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(tm
     assert weighted.spread[:, 0].tolist() == [9.0] * 25 + [4.0]
 
 
-def test_spread_of_a_list_is_one_over_its_probability_and_candidates_are_left_out(tmp_path):
+def test_spread_of_a_list_is_one_over_its_probability(tmp_path):
     log = shop(tmp_path / "shop.db", "random", 60)
     (batch,) = log.batches()
     assert np.isnan(batch.propensities[9::10]).all()

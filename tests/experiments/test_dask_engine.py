@@ -139,9 +139,7 @@ def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
 
 
 @pytest.mark.long
-def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_death_of_its_only_worker(
-    remote, tmp_path, monkeypatch
-):
+def test_remote_cluster_gives_the_same_bits_and_survives_a_dead_worker(remote, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 3)
     address, scheduler = remote(SOURCES, TESTS, worker=True)
     traces = engine_named(address, 1)(real_tasks(), silent)

@@ -140,7 +140,7 @@ def test_ratio_excludes_1_if_and_only_if_the_difference_excludes_0(covariance):
         assert (difference.high < 0) == (ratio.high is not None and ratio.high < 1)
 
 
-def test_a_ratio_is_inside_if_that_multiple_of_the_other_rate_cannot_be_told_apart():
+def test_ratio_is_inside_where_that_multiple_cannot_be_told_apart():
     found, errors = some(covariance=5e-6), 3.0
     interval = found.ratio(errors)
     for q in np.linspace(0.5, 2.5, 201):

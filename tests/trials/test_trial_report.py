@@ -111,7 +111,7 @@ def test_later_stretches_have_wider_intervals_so_that_all_hold_at_once():
     assert widths[-1] / widths[0] == pytest.approx(stdtrit(100, 0.025 / 110) / stdtrit(100, 0.0125))
 
 
-def test_pages_without_a_unit_are_reported_separately_and_decide_where_they_are_more():
+def test_pages_without_a_unit_are_reported_separately():
     some, none = (
         report(played(Tally([0.5, 0.5]), np.random.default_rng(9), 3_000, unit_share=share), NAMES)
         for share in (0.7, 0.0)

@@ -55,7 +55,7 @@ def test_features_explain_the_share_of_the_score_that_is_not_an_items_own():
             assert attraction == pytest.approx(0.41, abs=0.05)
 
 
-def test_categories_and_brands_are_words_of_unequal_popularity_and_numbers_are_scaled():
+def test_categories_and_brands_are_words_and_numbers_are_scaled():
     features = shop().features
     category, brand, numbers = features[:, :20], features[:, 20:42], features[:, 42:]
     for words in (category, brand):

@@ -1,4 +1,4 @@
-"""Several clicks, topics, users who differ, tastes that move: against users played out one by one."""
+"""Worlds: rewards, clicks and optimal slates, against users played out one by one."""
 
 import pickle
 from itertools import permutations, product
@@ -25,7 +25,7 @@ K = len(SLATE)
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels_are_taken_from_the_cache():
-    # Kernels called by themselves are compiled anew, unless a simulation has said where they are kept.
+    # Kernels called by themselves are compiled anew, unless a simulation has set where they are kept.
     simulate(["random"], "blb", k=2, steps=1)
 
 
@@ -248,7 +248,7 @@ def test_a_logistic_world_has_its_best_item_where_it_was_asked_for():
     assert np.linalg.norm(world.theta[1:]) == pytest.approx(6)
 
 
-def test_features_of_a_partly_explained_world_explain_the_part_that_is_not_its_own():
+def test_features_of_a_partly_explained_world_explain_their_share():
     explained = []
     for own in (0, 0.5, 1):
         world = make_world(f"partly:n_items=5000,n_features=3,best=0.4,own={own}").build(1)

@@ -55,7 +55,7 @@ def test_two_shared_numbers_to_one_in_a_thousand():
         wanted = in_the_plane(law, prefix)
         found = gaussian_propensity(law, places(8, prefix), 0.004, seed=1)
         np.testing.assert_allclose(found.chances, wanted, atol=1e-3)
-        # Relative errors are as told; false alarm below 1e-4 for each of nine.
+        # Relative errors are as reported; false alarm below 1e-4 for each of nine.
         assert (np.abs(found.chances - wanted) <= 4.5 * found.errors + 1e-6).all()
 
 

@@ -1,4 +1,4 @@
-"""A comparison is played cell by cell, and goes on where it stopped."""
+"""Comparisons: cells, stock worlds, worlds of data and who can play."""
 
 import json
 from dataclasses import replace
@@ -337,7 +337,7 @@ def test_policies_get_what_their_papers_assume_known_and_nothing_else():
     # What was given is not changed.
     given = fitted("topics", "top-rank:horizon=70", "cascade-hybrid:topics=3", "pbm-ucb:examination=0.5")
     assert all(one.policy.label == spec for spec, one in given.items())
-    # Segments are told by their number.
+    # Segments are described by their number.
     one = fitted("types", "segment-lin-ts", "context-lin-ts")
     assert one["segment-lin-ts"].policy.segments == 4
     assert one["segment-lin-ts"].spec == one["context-lin-ts"].spec + ",told=number"

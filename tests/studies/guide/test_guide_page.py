@@ -48,7 +48,7 @@ def lines():
     )
 
 
-def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
+def test_table_has_shares_of_random_order_and_leaders_in_bold(lines):
     page = guide_page(lines, everything=True)
     assert " | few-items | topics-and-more |" in page
     rows = {row.split("`")[1]: row.split(" | ")[2:] for row in page.splitlines() if row.startswith("| `")}

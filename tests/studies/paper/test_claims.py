@@ -1,4 +1,4 @@
-"""The ledger of claims: made-up evidence on which every claim holds, fails or cannot be told."""
+"""The ledger of claims: synthetic evidence on which every claim holds, fails or is not testable."""
 
 import itertools
 import json
@@ -140,7 +140,7 @@ def test_group_of_the_paper_has_other_names_and_a_size():
             assert group in GROUPS[dataset]
 
 
-def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_too():
+def test_regret_has_to_increase_to_8_shown_on_yelp_and_to_12_elsewhere():
     for dataset, verdict in (("yelp", HOLDS), ("million-song", FAILS), ("movielens", FAILS)):
         made = PAPER[dataset]
         found = verdicts({dataset: replace(made, regrets={**made.regrets, Case(k=12): 800.0})})

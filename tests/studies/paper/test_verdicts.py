@@ -1,4 +1,4 @@
-"""Verdicts on paired runs: made-up evidence in which each comparison holds, fails and cannot be told."""
+"""Verdicts on paired runs: synthetic evidence on which each comparison holds, fails or is undecided."""
 
 import math
 import re
