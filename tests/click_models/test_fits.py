@@ -196,31 +196,32 @@ def test_sparse_items_shrink_to_the_mean_of_their_segment():
 
 
 @pytest.mark.parametrize("model", FITTED_MODELS)
-@pytest.mark.parametrize("clicked", [0, 1])
-def test_logs_of_which_nothing_or_everything_was_clicked(model, clicked):
+def test_logs_of_which_nothing_or_everything_was_clicked_or_of_one_item(model):
     slates = shuffled_slates(np.random.default_rng(0), 200, 4, 3)
-    found = fit(MadeUpLog(slates, np.full((200, 3), clicked)), model)
-    expected = {0: 0.0, 1: 1.0}[clicked]
-    chances = found.click_chances(slates[:5], np.zeros(5, np.int32))
-    assert chances[:, 0] == pytest.approx(expected, abs=0.01)
-    if clicked and model != "cm":
-        assert chances[:, 2] == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.parametrize("model", FITTED_MODELS)
-def test_one_item_on_one_position(model):
-    found = fit(MadeUpLog([[0]] * 10, [[1]] * 3 + [[0]] * 7), model)
-    assert found.click_chances(np.zeros((1, 1), np.int32), np.zeros(1, np.int32))[0, 0] == pytest.approx(
-        0.3, abs=0.03
-    )
+    for clicked in (0, 1):
+        found = fit(MadeUpLog(slates, np.full((200, 3), clicked)), model)
+        chances = found.click_chances(slates[:5], np.zeros(5, np.int32))
+        assert chances[:, 0] == pytest.approx(clicked, abs=0.01)
+        if clicked and model != "cm":
+            assert chances[:, 2] == pytest.approx(1.0, abs=0.02)
+    one = fit(MadeUpLog([[0]] * 10, [[1]] * 3 + [[0]] * 7), model)
+    chances = one.click_chances(np.zeros((1, 1), np.int32), np.zeros(1, np.int32))
+    assert chances[0, 0] == pytest.approx(0.3, abs=0.03)
 
 
 def test_slates_without_a_report_are_left_out_and_counted():
-    log = small_log(reported=np.arange(60) % 4 != 0)
-    sessions = read_sessions(log)
+    sessions = read_sessions(small_log(reported=np.arange(60) % 4 != 0))
     assert (sessions.n, sessions.unreported) == (45, 15)
-    with pytest.raises(InvalidInput, match=r"no slate has a known outcome; 60 slates have no report"):
-        read_sessions(small_log(reported=np.zeros(60)))
+    log = small_log(segments=None)
+    sessions = read_sessions(log)
+    for wrong, problem in (
+        (lambda: read_sessions(small_log(reported=np.zeros(60))), "no slate has a known outcome"),
+        (lambda: fit(log, "ubm"), "must be one of cm, dcm, sdbn, pbm, dbn"),
+        (lambda: fit(log, "cm", by_segment=True), "no segments"),
+        (lambda: fit_sessions(sessions, "cm", np.zeros(sessions.n)), "every slate is left out"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            wrong()
 
 
 def test_what_the_page_tells_is_used():
@@ -232,14 +233,3 @@ def test_what_the_page_tells_is_used():
     assert fit(MadeUpLog(slates, clicks), "dbn").looks[0, 2] > 10
     examined = fit(MadeUpLog(slates, clicks, examined=[2] * 100), "pbm")
     np.testing.assert_allclose(examined.chances, [1, 1, 0], atol=1e-6)
-
-
-def test_a_model_that_is_not_there_and_segments_that_are_not_there():
-    log = small_log(segments=None)
-    with pytest.raises(InvalidInput, match="must be one of cm, dcm, sdbn, pbm, dbn, got 'ubm'"):
-        fit(log, "ubm")
-    with pytest.raises(InvalidInput, match="made-up has no segments"):
-        fit(log, "cm", by_segment=True)
-    sessions = read_sessions(log)
-    with pytest.raises(InvalidInput, match="every slate is left out"):
-        fit_sessions(sessions, "cm", np.zeros(sessions.n))

@@ -1,12 +1,19 @@
-"""Quality on held-out slates, and what is said about a page."""
+"""Quality on held-out slates, the verdict on a page, shrinkage, EM and folds."""
+
+from math import exp
 
 import numpy as np
 import pytest
 
+from firstclick import make_policy
 from firstclick.click_models import FITTED_MODELS, fit, read_sessions
+from firstclick.click_models.em import maximise
 from firstclick.click_models.quality import LEAST_CHANCE, quality
+from firstclick.click_models.shrinkage import rate_prior
+from firstclick.click_models.slate_hash import fold_of, resample_weights
 from firstclick.click_models.verdict import compare_models, verdict
-from firstclick.registry import make_policy
+from firstclick.errors import InvalidInput
+from firstclick.streams import stream
 from tests.support.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
 from tests.support.reference.click_models import click_chances
 
@@ -15,17 +22,16 @@ def page(model, n=20_000, attraction=0.4):
     generator = np.random.default_rng(17)
     slates = shuffled_slates(generator, n, 10, 5)
     attracts = np.linspace(0.25 * attraction, attraction, 10)[slates]
-    leaving = np.linspace(0.9, 0.1, 10)[slates]
     if model == "pbm":
-        clicks = position_clicks(generator, attracts, np.array([1, 0.7, 0.5, 0.35, 0.25]))
-    elif model == "cm":
-        clicks, _ = chain_clicks(generator, attracts, np.ones(slates.shape), 1.0)
-    elif model == "dcm":
-        going_on = np.array([0.9, 0.6, 0.3, 0.8, 0.5])
-        clicks, _ = chain_clicks(generator, attracts, np.broadcast_to(1 - going_on, slates.shape), 1.0)
-    else:
-        clicks, _ = chain_clicks(generator, attracts, leaving, 0.8 if model == "dbn" else 1.0)
+        return MadeUpLog(slates, position_clicks(generator, attracts, np.array([1, 0.7, 0.5, 0.35, 0.25])))
+    leaves = {"cm": np.ones(5), "dcm": 1 - np.array([0.9, 0.6, 0.3, 0.8, 0.5])}
+    leaving = np.broadcast_to(leaves.get(model, np.linspace(0.9, 0.1, 10)[slates]), slates.shape)
+    clicks, _ = chain_clicks(generator, attracts, leaving, 0.8 if model == "dbn" else 1.0)
     return MadeUpLog(slates, clicks)
+
+
+def verdict_of(log):
+    return verdict(compare_models(read_sessions(log), FITTED_MODELS))
 
 
 @pytest.mark.parametrize("model", FITTED_MODELS)
@@ -52,43 +58,105 @@ def test_quality_equals_a_slow_reference(model):
 
 
 @pytest.mark.parametrize(
-    ("model", "cascade", "policy", "examined"),
+    ("model", "policy", "examined"),
     [
-        ("cm", True, "cascade-mixed", "down to the first click"),
-        ("dcm", False, "dcm-lin-ucb:stop=learned", "down to the last click"),
-        ("sdbn", False, "dcm-lin-ucb:stop=learned", "down to the last click"),
-        ("pbm", False, "pbm-ucb:examination=1/0.", "by chance"),
-        ("dbn", False, "dcm-lin-ucb:stop=learned", "of the users leave at each position"),
+        ("cm", "cascade-mixed", "down to the first click"),
+        ("dcm", "dcm-lin-ucb:stop=learned", "down to the last click"),
+        ("sdbn", "dcm-lin-ucb:stop=learned", "down to the last click"),
+        ("pbm", "pbm-ucb:examination=1/0.", "by chance"),
+        ("dbn", "dcm-lin-ucb:stop=learned", "leave at each position"),
     ],
 )
-def test_the_model_that_made_the_clicks_is_found(model, cascade, policy, examined):
-    said = verdict(compare_models(read_sessions(page(model)), FITTED_MODELS))
-    assert (said.take, said.cascade_enough) == (model, cascade)
-    assert said.policy.startswith(policy)
-    assert examined in said.examined
-    assert make_policy(said.policy.partition(",")[0].partition(";")[0])
-    assert any(text.startswith("A cascade is good enough") for text in said.sentences) == cascade
+def test_model_that_made_the_clicks_is_found(model, policy, examined):
+    found = verdict_of(page(model))
+    assert (found.take, found.cascade_enough) == (model, model == "cm")
+    assert found.policy.startswith(policy)
+    assert examined in found.examined
+    assert make_policy(found.policy.partition(",")[0].partition(";")[0])
+    assert any(text.startswith("A cascade is good enough") for text in found.sentences) == (model == "cm")
+    # With one click per page models of later clicks cannot be told apart.
+    if model in ("cm", "dcm"):
+        assert any("cannot be told apart" in text for text in found.sentences) == (model == "cm")
 
 
-def test_rare_second_clicks_leave_a_cascade_good_enough_though_dcm_fits_best():
+def test_rare_second_clicks_leave_a_cascade_good_enough():
     log = page("cm")
     generator = np.random.default_rng(4)
     rows = np.flatnonzero(log._clicks.any(axis=1) & (generator.random(len(log._clicks)) < 0.05))
     log._clicks[rows, np.minimum(log._clicks[rows].argmax(axis=1) + 1, 4)] = 1
-    said = verdict(compare_models(read_sessions(log), FITTED_MODELS))
-    assert said.take == "dcm"
-    assert said.cascade_enough
-    assert said.policy.startswith("cascade-mixed")
+    found = verdict_of(log)
+    assert (found.take, found.cascade_enough) == ("dcm", True)
+    assert found.policy.startswith("cascade-mixed")
+    found = verdict_of(page("dcm", 300))
+    assert (found.best, found.take, found.cascade_enough, found.policy) == ("", "", None, "")
+    assert found.sentences[0].startswith("Cannot say which model fits: ")
 
 
-def test_one_click_a_page_cannot_tell_the_models_of_later_clicks_apart():
-    said = verdict(compare_models(read_sessions(page("cm")), FITTED_MODELS))
-    assert any("cm, dcm and sdbn cannot be told apart" in text for text in said.sentences)
-    again = verdict(compare_models(read_sessions(page("dcm")), FITTED_MODELS))
-    assert not any("cannot be told apart" in text for text in again.sentences)
+def test_few_items_shown_all_the_time_do_not_decide_how_much_items_differ():
+    """Four items of a list, alike by chance, have most looks; forty explored ones differ as Beta(2, 8)."""
+    draw = stream(3, "rates")
+    rates = np.concatenate([[0.19, 0.2, 0.21, 0.2], draw.beta(2.0, 8.0, 40)])
+    looks = np.concatenate([np.full(4, 5000.0), np.full(40, 100.0)])
+    hits = draw.binomial(looks.astype(int), rates).astype(float)
+    strength = rate_prior(hits, looks, np.zeros(44, np.int64), 1).strength
+    # 2 + 8 in truth; 6.7 to 25 in 60 other draws. With looks as weights it was 57.
+    assert 6 < strength < 20
 
 
-def test_too_few_clicks_say_nothing():
-    said = verdict(compare_models(read_sessions(page("dcm", 300)), FITTED_MODELS))
-    assert (said.best, said.take, said.cascade_enough, said.policy) == ("", "", None, "")
-    assert said.sentences[0].startswith("Cannot say which model fits: ")
+def test_with_equal_looks_the_strength_is_that_of_the_rates():
+    draw = stream(4, "rates")
+    looks = np.full(4000, 50.0)
+    hits = draw.binomial(50, draw.beta(3.0, 27.0, 4000)).astype(float)
+    prior = rate_prior(hits, looks, np.zeros(4000, np.int64), 1)
+    # 5 standard errors, found by repeating it: 1.3 each.
+    assert prior.strength == pytest.approx(30, abs=6.5)
+    assert prior.means[0] == pytest.approx(0.1, abs=0.01)
+
+
+def test_long_step_that_makes_things_worse_is_not_taken():
+    # Equal plain steps up to 0.5 look like a straight way to 1, where the objective is far lower.
+    def step(here):
+        return np.where(here < 0.5, np.minimum(here + 0.01, 0.5), here), -abs(float(here[0]) - 0.5)
+
+    found = maximise(step, np.array([0.2]), 1.0)
+    assert found.parameters[0] == pytest.approx(0.5)
+    assert found.finished
+    cut = maximise(lambda here: (here * 0.999, -float(here[0])), np.array([0.9]), 1e-9, most_steps=2)
+    assert (cut.finished, cut.steps) == (False, 2)
+
+
+def test_long_steps_save_steps_where_em_is_slow():
+    taken = []
+
+    def step(here):
+        taken.append(float(here[0]))
+        return here + 0.002 * (0.7 - here), -float((here[0] - 0.7) ** 2)
+
+    found = maximise(step, np.array([0.1]), 1.0)
+    assert found.parameters[0] == pytest.approx(0.7, abs=0.01)
+    # Plain EM: 0.998 to the power of 2,000 is 0.018.
+    assert found.steps == len(taken) < 50
+
+
+def test_folds_are_of_one_size_and_depend_on_the_number_alone():
+    numbers = np.arange(100_000)
+    folds = fold_of(numbers, 5)
+    share = np.bincount(folds, minlength=5) / len(numbers)
+    # Four standard errors: a false alarm in 1 of 3,000 for the five together. The numbers are fixed.
+    assert np.abs(share - 0.2).max() < 4 * np.sqrt(0.16 / len(numbers))
+    np.testing.assert_array_equal(fold_of(numbers[::-7], 5), folds[::-7])
+
+
+def test_weights_of_a_resample_are_poisson_numbers_of_mean_1():
+    numbers = np.arange(100_000)
+    weights = resample_weights(numbers, 3)
+    for count, share in enumerate([exp(-1), exp(-1), exp(-1) / 2, exp(-1) / 6]):
+        error = np.sqrt(share * (1 - share) / len(numbers))
+        assert abs((weights == count).mean() - share) < 4 * error
+    np.testing.assert_array_equal(resample_weights(numbers[::-3], 3), weights[::-3])
+    other = resample_weights(numbers, 4)
+    assert abs(np.corrcoef(weights, other)[0, 1]) < 4 / np.sqrt(len(numbers))
+    # The fold is no part of it.
+    assert abs(weights[fold_of(numbers, 5) == 0].mean() - 1) < 4 * np.sqrt(5 / len(numbers))
+    with pytest.raises(InvalidInput, match="resample"):
+        resample_weights(np.arange(3), -1)

@@ -5,7 +5,6 @@ import pytest
 
 from firstclick import InvalidInput, Results, make_world, simulate
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.experiments.engines import play_in_processes
 from firstclick.experiments.loop import log_spaced
 from firstclick.kernels.hashing import mix, user_of
 from firstclick.streams import stream_key
@@ -36,23 +35,24 @@ def test_results_do_not_depend_on_the_number_of_processes():
     assert alone.summary()["results"][0]["shown"] == together.summary()["results"][0]["shown"]
 
 
-def test_adding_or_reordering_policies_changes_no_other():
-    few = simulate(["cascade-lin-ts"], LINEAR, k=3, steps=500, runs=2, seed=1)
+def test_policies_meet_the_same_users_and_do_not_affect_each_other():
+    few, other_seed = (
+        simulate(["cascade-lin-ts"], LINEAR, k=3, steps=500, runs=2, seed=seed) for seed in (1, 2)
+    )
     many = simulate(["random", "cascade-ts", "cascade-lin-ts"], LINEAR, k=3, steps=500, runs=2, seed=1)
     np.testing.assert_array_equal(few["cascade-lin-ts"].regret, many["cascade-lin-ts"].regret)
-
-
-def test_seeds_and_runs_differ():
-    first, second = (simulate(["cascade-ts"], LINEAR, k=3, steps=500, runs=2, seed=s) for s in (1, 2))
-    assert not np.array_equal(first.results[0].regret, second.results[0].regret)
-    assert not np.array_equal(first.results[0].reward[0], first.results[0].reward[1])
-
-
-def test_all_policies_of_a_run_meet_the_same_users():
-    # reward + realised regret is what the optimal slate got: the same for everyone.
-    results = simulate(["cascade-ts", "random"], LINEAR, k=3, steps=800, runs=3, seed=4)
-    optimum = [result.reward + result.regret for result in results.results]
-    np.testing.assert_array_equal(*optimum)
+    assert not np.array_equal(few.results[0].regret, other_seed.results[0].regret)
+    assert not np.array_equal(few.results[0].reward[0], few.results[0].reward[1])
+    # reward + realised regret is what the optimal slate got: the same for all policies.
+    optimum = [result.reward + result.regret for result in many.results]
+    for other in optimum[1:]:
+        np.testing.assert_array_equal(optimum[0], other)
+    # Curves are recorded at few steps, the first and the last among them.
+    for steps in (1, 2, 5, 1000, 123_457):
+        record = log_spaced(steps)
+        assert (record[0], record[-1]) == (1, steps)
+        assert (np.diff(record) > 0).all()
+        assert len(record) <= 100
 
 
 def test_both_regrets_have_the_same_mean():
@@ -104,143 +104,94 @@ def test_the_loop_plays_what_single_calls_would_play(policy):
     assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
 
-@OTHERS
-def test_the_free_row_is_learned_and_not_counted_in_regret_or_time():
-    world = BernoulliWorld([1.0, 0.0, 1.0, 0.0])
-    sampled = simulate(["cascade-ucb1"], world, k=2, steps=1, runs=5, seed=1)
-    # After one true look at every item, the first slate is the best one.
-    assert sampled.results[0].final("regret")["mean"] == 0
-    unseen = simulate(["cascade-ucb1:start=first"], world, k=2, steps=1, runs=200, seed=1)
-    assert unseen.results[0].final("regret")["mean"] > 0
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_reaches_the_total_and_can_stop_everything(jobs):
+    calls = []
+    simulate(
+        ["random", "cascade-ts"], LINEAR, k=3, steps=400, runs=2, jobs=jobs,
+        progress=lambda done, total: calls.append((done, total)),
+    )  # fmt: skip
+    assert (calls[0], calls[-1]) == ((0, 1600), (1600, 1600))
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
 
-
-def test_each_run_has_its_own_split_and_features_unless_one_split():
-    scenario = FeedbackScenario(SMALL.matrix, rank=4)
-    first, second = scenario.stage(3, 0), scenario.stage(3, 1)
-    assert (first.world.matrix != second.world.matrix).nnz > 0
-    assert not np.array_equal(first.features, second.features)
-    shared = FeedbackScenario(SMALL.matrix, rank=4, one_split=True)
-    assert shared.stage(3, 0).world is shared.stage(3, 1).world
-    assert shared.stage(3, 0).features is shared.stage(3, 1).features
-    assert shared.stage(4, 0).world is not shared.stage(3, 0).world
-
-
-def test_a_scenario_cuts_items_after_the_svd_and_can_have_more_features_than_items():
-    scenario = FeedbackScenario(SMALL.matrix, rank=6, n_items=3, item_names=SMALL.item_names)
-    stage = scenario.stage(0, 0)
-    assert stage.features.shape == (3, 6)
-    counts = np.asarray(SMALL.matrix.sum(axis=0), np.int64).ravel()
-    popular = np.argsort(-counts, kind="stable")[:3]
-    assert list(stage.item_names) == [SMALL.item_names[item] for item in popular]
-    random = FeedbackScenario(SMALL.matrix, rank=6, n_items=3, pick="random")
-    names = {tuple(random.stage(0, run).item_names) for run in range(6)}
-    assert len(names) > 1
-    results = simulate(["cascade-lin-ts"], scenario, k=2, steps=50)
-    assert results.n_items == 3
-
-
-def test_curves_are_log_spaced_distinct_and_end_at_the_last_step():
-    for steps in (1, 2, 5, 1000, 123_457):
-        record = log_spaced(steps)
-        assert record[0] == 1
-        assert record[-1] == steps
-        assert (np.diff(record) > 0).all()
-        assert len(record) <= 100
-
-
-def test_progress_reaches_the_total_with_one_and_with_two_processes():
-    for jobs in (1, 2):
-        calls = []
-        simulate(
-            ["random", "cascade-ts"], LINEAR, k=3, steps=400, runs=2, jobs=jobs,
-            progress=lambda done, total, calls=calls: calls.append((done, total)),
-        )  # fmt: skip
-        assert calls[0] == (0, 1600)
-        assert calls[-1] == (1600, 1600)
-        assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-
-
-def test_a_progress_that_raises_stops_everything():
-    def progress(done, total):
+    def interrupt(done, total):
         if done:
             raise KeyboardInterrupt
 
-    for jobs in (1, 2):
-        with pytest.raises(KeyboardInterrupt):
-            simulate(["random"], LINEAR, k=3, steps=10**8, runs=2, jobs=jobs, progress=progress)
-
-
-def test_tasks_are_made_only_as_workers_need_them():
-    made = []
-
-    def tasks():
-        made.append(1)
-        yield from ()
-
-    assert list(play_in_processes(tasks(), lambda steps: None, jobs=1)) == []
-    assert made == [1]
+    with pytest.raises(KeyboardInterrupt):
+        simulate(["random"], LINEAR, k=3, steps=10**8, runs=2, jobs=jobs, progress=interrupt)
 
 
 def test_results_survive_saving_and_loading(tmp_path):
     results = simulate(["cascade-ts", "random"], LINEAR, k=3, steps=300, runs=2, settings={"a": 1})
-    results.save(tmp_path / "results.json")
-    loaded = Results.load(tmp_path / "results.json")
+    file, other = tmp_path / "results.json", tmp_path / "other.json"
+    results.save(file)
+    loaded = Results.load(file)
     assert same(results, loaded)
     assert loaded.summary() == results.summary()
-    with pytest.raises(InvalidInput, match="no such file"):
-        Results.load(tmp_path / "missing.json")
-    (tmp_path / "other.json").write_text('{"format": "firstclick results 2"}')
-    rule = (
-        r"other\.json has the format 'firstclick results 2', and this firstclick reads 'firstclick results 1'"
-    )
-    with pytest.raises(InvalidInput, match=rule):
-        Results.load(tmp_path / "other.json")
-    (tmp_path / "results.json").write_text((tmp_path / "results.json").read_text()[:-40])
-    with pytest.raises(InvalidInput, match=r"not a file that Results\.save wrote"):
-        Results.load(tmp_path / "results.json")
+    other.write_text('{"format": "firstclick results 2"}')
+    file.write_text(file.read_text()[:-40])
+    for path, problem in (
+        (tmp_path / "missing.json", "no such file"),
+        (other, "has the format 'firstclick results 2'"),
+        (file, r"not a file that Results\.save wrote"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            Results.load(path)
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        results.save(tmp_path / "missing" / "results.json")
 
 
 def test_results_make_a_table():
     results = simulate(["cascade-ts", "random"], LINEAR, k=3, steps=300, runs=2, points=10)
     rows = results.rows()
     assert len(rows) == 2 * len(results.step)
-    assert rows[-1]["policy"] == "random"
-    assert rows[-1]["step"] == 300
+    assert (rows[-1]["policy"], rows[-1]["step"]) == ("random", 300)
     assert rows[-1]["regret"] == pytest.approx(results["random"].regret[:, -1].mean())
-    frame = results.frame()
-    assert list(frame.columns) == list(rows[0])
+    assert list(results.frame().columns) == list(rows[0])
     with pytest.raises(KeyError, match="no policy 'cascade'"):
         results["cascade"]
-
-
-def test_a_single_run_has_no_standard_error():
-    results = simulate(["random"], LINEAR, k=3, steps=10)
-    assert results.summary()["results"][0]["regret"]["stderr"] is None
+    with pytest.raises(InvalidInput, match="measure"):
+        results["random"].final("regrets")
+    # A single run has no standard error; numbers of NumPy and names of worlds are accepted.
+    spec = "blb:n_items=8,k=2"
+    named = simulate(["random"], spec, k=np.int64(2), steps=np.int32(50), seed=np.int64(3))
+    assert named.summary()["results"][0]["regret"]["stderr"] is None
+    assert same(named, simulate(["random"], make_world(spec), k=2, steps=50, seed=3))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "argument"),
     [
-        ({"k": 31}, "k must be at most the number of items, 30, got 31"),
-        ({"k": 0}, "k must be at least 1, got 0"),
-        ({"steps": 0}, "steps must be at least 1"),
-        ({"runs": 0}, "runs must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"jobs": 0}, "jobs must be at least 1"),
-        ({"steps": 2.5}, "steps must be a whole number"),
+        ({"k": 31}, "k"),
+        ({"k": 0}, "k"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 2.5}, "steps"),
+        ({"runs": 0}, "runs"),
+        ({"seed": -1}, "seed"),
+        ({"jobs": 0}, "jobs"),
         ({"policies": []}, "no policy given"),
-        ({"policies": ["random", "random"]}, "policy 'random' is given twice"),
-        ({"features": np.ones((29, 2))}, "one row for each of the 30 items, got 29"),
-        ({"features": np.full((30, 2), np.nan)}, "features must be finite, got nan in row 0, column 0"),
-        (
-            {"world": BernoulliWorld([0.5] * 9), "policies": ["cascade-lin-ts"]},
-            "cascade-lin-ts needs features",
-        ),
+        ({"policies": ["random", "random"]}, "twice"),
+        ({"policies": "random"}, "policies"),
+        ({"features": np.ones((29, 2))}, "one row for each of the 30 items"),
+        ({"features": np.full((30, 2), np.nan)}, "features"),
+        ({"settings": {"x": np.int64(3)}}, "settings"),
+        ({"world": BernoulliWorld([0.5] * 9), "policies": ["cascade-lin-ts"]}, "needs features"),
+        ({"baseline": [1, 2]}, "baseline"),
+        ({"baseline": [1, 2, 99]}, "baseline names 99"),
+        ({"baseline": [1, 2, 1]}, "baseline names 1 twice"),
+        ({"baseline": 0}, "baseline"),
+        ({"baseline": 1.2}, "baseline"),
+        ({"baseline": "item 1"}, "baseline"),
+        ({"baseline": []}, "baseline"),
+        ({"baseline": 0.5, "max_loss": 0}, "max_loss"),
+        ({"max_loss": 0.1}, "max_loss needs a baseline"),
+        ({"policies": ["bubble-rank"], "baseline": 0.5}, "baseline is not for bubble-rank"),
     ],
 )
-def test_wrong_input_is_refused_before_anything_is_played(change, message):
-    given = {"policies": ["random"], "world": LINEAR, "features": None, "k": 3, "steps": 10} | change
-    with pytest.raises(InvalidInput, match=message):
+def test_wrong_input_is_refused_before_anything_is_played(change, argument):
+    given = {"policies": ["random"], "world": LINEAR, "features": None, "k": 3, "steps": 10**9} | change
+    with pytest.raises(InvalidInput, match=rf"\b{argument}\b"):
         simulate(given.pop("policies"), given.pop("world"), given.pop("features"), **given)
 
 
@@ -264,35 +215,14 @@ def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
 
 
 @OTHERS
-def test_each_run_gets_its_own_free_row():
+def test_free_row_is_learned_for_each_run_and_not_counted_in_regret():
+    world = BernoulliWorld([1.0, 0.0, 1.0, 0.0])
+    sampled = simulate(["cascade-ucb1"], world, k=2, steps=1, runs=5, seed=1)
+    # After one true look at every item, the first slate is the best one.
+    assert sampled.results[0].final("regret")["mean"] == 0
+    unseen = simulate(["cascade-ucb1:start=first"], world, k=2, steps=1, runs=200, seed=1)
+    assert unseen.results[0].final("regret")["mean"] > 0
     # Ten items that attract half of the users: the best of the free row comes first, another in each run.
-    world = BernoulliWorld([0.5] * 10)
-    first = simulate(["cascade-ucb1"], world, k=5, steps=1, runs=30, seed=1)
-    shares = [shown.share for shown in first.results[0].shown]
+    first = simulate(["cascade-ucb1"], BernoulliWorld([0.5] * 10), k=5, steps=1, runs=30, seed=1)
     # With one row for all runs, items that attracted in it would be in nearly every first slate.
-    assert max(shares) < 0.9
-
-
-def test_a_world_can_be_named_and_a_lone_policy_is_refused():
-    named = simulate(["random"], "blb:n_items=8,k=2", k=2, steps=50, seed=3)
-    built = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=50, seed=3)
-    assert same(named, built)
-    with pytest.raises(InvalidInput, match="policies must be a list, got 'random' alone"):
-        simulate("random", "blb", k=2, steps=50)
-
-
-def test_numpy_numbers_are_taken_and_odd_settings_refused_at_the_door(tmp_path):
-    results = simulate(["random"], LINEAR, k=np.int64(2), steps=np.int32(20), seed=np.int64(3))
-    results.save(tmp_path / "results.json")
-    with pytest.raises(InvalidInput, match="settings must be plain values"):
-        simulate(["random"], LINEAR, k=2, steps=20, settings={"x": np.int64(3)})
-    with pytest.raises(InvalidInput, match="measure must be one of regret, expected_regret, reward"):
-        results.results[0].final("regrets")
-    with pytest.raises(InvalidInput, match="cannot be written"):
-        results.save(tmp_path / "missing" / "results.json")
-
-
-@OTHERS
-def test_a_horizon_shorter_than_the_run_is_told():
-    results = simulate(["cascade-lin-ucb:c=theory,horizon=10"], LINEAR, k=2, steps=20)
-    assert "it holds for 10 steps, and 20 are played" in results.notes[0]
+    assert max(shown.share for shown in first.results[0].shown) < 0.9

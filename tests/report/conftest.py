@@ -1,7 +1,5 @@
 """A small result made by hand: every number in it is known."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -9,8 +7,6 @@ from firstclick.experiments.results import PolicyResult, Results, Shown
 
 STEP = np.array([1, 7, 50, 90, 500], np.int64)
 HOSTILE = "<script>alert('1')</script> & \"Co\""
-
-MakeResults = Callable[..., Results]
 
 
 def policy_result(policy, finals, shown):

@@ -15,15 +15,7 @@ NAMES = ["tea", "coffee", "cocoa", "milk", "water"]
 class ArraysLog(RankedLog):
     """Slates in memory, in batches of uneven size."""
 
-    def __init__(
-        self,
-        items,
-        clicks,
-        propensities,
-        names=NAMES,
-        reported=None,
-        candidates=None,
-    ):
+    def __init__(self, items, clicks, propensities, names=NAMES, reported=None, candidates=None):
         self.name, self.items, self.k = "made up", names, items.shape[1]
         self._arrays = items.astype(np.int32), clicks.astype(np.uint8), propensities
         self._reported = np.ones(len(items), bool) if reported is None else reported

@@ -7,18 +7,16 @@ import pytest
 
 from firstclick import InvalidInput
 from firstclick.trials.assignment import N_BUCKETS, arm_of_draw, bucket_of, check_arms, owners, quotas
+from tests.support.refusals import check_refused
 
 KEY = bytes(range(32))
 
 
-def test_a_unit_has_the_bucket_it_always_had():
+def test_unit_has_the_bucket_it_always_had():
     # Written down once: a stored trial relies on them for ever.
     units = ["user-7", "user-8", 7, "7", "ß€", "x" * 256, -3]
-    assert [bucket_of(unit, KEY) for unit in units] == GOLDEN
+    assert [bucket_of(unit, KEY) for unit in units] == [8341, 1680, 8918, 8918, 7158, 1759, 5896]
     assert bucket_of("user-7", bytes(32)) != bucket_of("user-7", bytes(31) + b"\x01")
-
-
-GOLDEN = [8341, 1680, 8918, 8918, 7158, 1759, 5896]
 
 
 def test_buckets_are_uniform_and_depend_on_the_key():
@@ -29,34 +27,13 @@ def test_buckets_are_uniform_and_depend_on_the_key():
     assert abs(by_tenth - 2_000).max() < 5 * 2_000**0.5
 
 
-@pytest.mark.parametrize(
-    ("unit", "told"),
-    [
-        ("", "unit must have 1 to 256 characters, got 0; send an id or a hash of it"),
-        ("x" * 257, "unit must have 1 to 256 characters, got 257; send an id or a hash of it"),
-        (True, "unit must be text or a whole number, got True"),
-        (1.5, "unit must be text or a whole number, got 1.5"),
-        (None, "unit must be text or a whole number, got None"),
-        ("\ud800", "unit must be text in UTF-8, got '\\ud800'"),
-    ],
-)
-def test_what_is_no_unit_is_refused_by_name(unit, told):
-    with pytest.raises(InvalidInput) as refused:
-        bucket_of(unit, KEY)
-    assert str(refused.value) == told
-
-
-def test_a_unit_of_ten_megabytes_is_refused_at_once():
-    text, number = "x" * 10_000_000, 1 << 80_000_000
+def test_wrong_units_are_refused_at_once():
     started = time.perf_counter()
-    for unit, told in ((text, "got 10,000,000"), (number, "a whole number of about 24,08")):
-        with pytest.raises(InvalidInput, match=told):
+    for unit in ("", "x" * 257, True, 1.5, None, "\ud800", "x" * 10_000_000, 1 << 80_000_000):
+        with pytest.raises(InvalidInput, match="unit must"):
             bucket_of(unit, KEY)
     assert time.perf_counter() - started < 0.5
-
-
-def test_a_key_of_another_length_is_refused():
-    with pytest.raises(InvalidInput, match="key must have 32 bytes, got 8"):
+    with pytest.raises(InvalidInput, match="key must have 32 bytes"):
         bucket_of("user-7", bytes(8))
 
 
@@ -77,32 +54,30 @@ def test_each_arm_gets_its_share_of_the_buckets(shares, given):
 
 
 @pytest.mark.parametrize(
-    ("names", "shares", "told"),
+    ("names", "shares", "argument"),
     [
-        (["a", "b"], [0.9, 0.2], "shares must add up to 1, got 1.1 (0.9 + 0.2)"),
-        (["a", "b"], [1.5, -0.5], "shares must be 0 or at least 0.0001, got -0.5"),
-        (["a", "b"], [0.99999, 0.00001], "shares must be 0 or at least 0.0001, got 1e-05"),
-        (["a", "b"], [0.5, float("nan")], "shares must be numbers from 0 to 1, got nan"),
-        (["a", "b"], [True, 0.0], "shares must be numbers from 0 to 1, got True"),
-        (["a", "b"], ["0.5", 0.5], "shares must be numbers from 0 to 1, got '0.5'"),
-        (["a", "b"], [1.0], "shares must be one for each of 2 arms, got 1"),
-        (["a", "a"], [0.5, 0.5], "arms must have different names, got 'a' twice"),
-        (["a", " b"], [0.5, 0.5], "arms must have names without spaces around them, got ' b'"),
-        (["a", ""], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got ''"),
-        (["a", "b\n"], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got 'b\\n'"),
-        (["a", 7], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got 7"),
-        (["a"], [1.0], "arms must be 2 to 8, got 1"),
-        ([str(n) for n in range(9)], [1 / 9] * 9, "arms must be 2 to 8, got 9"),
+        (["a", "b"], [0.9, 0.2], "shares"),
+        (["a", "b"], [1.5, -0.5], "shares"),
+        (["a", "b"], [0.99999, 0.00001], "shares"),
+        (["a", "b"], [0.5, float("nan")], "shares"),
+        (["a", "b"], [True, 0.0], "shares"),
+        (["a", "b"], ["0.5", 0.5], "shares"),
+        (["a", "b"], [1.0], "shares"),
+        (["a", "a"], [0.5, 0.5], "arms"),
+        (["a", " b"], [0.5, 0.5], "arms"),
+        (["a", ""], [0.5, 0.5], "arms"),
+        (["a", "b\n"], [0.5, 0.5], "arms"),
+        (["a", 7], [0.5, 0.5], "arms"),
+        (["a"], [1.0], "arms"),
+        ([str(n) for n in range(9)], [1 / 9] * 9, "arms"),
     ],
 )
-def test_wrong_arms_and_shares_are_refused_by_name(names, shares, told):
-    with pytest.raises(InvalidInput) as refused:
-        check_arms(names, shares)
-    assert str(refused.value) == told
+def test_wrong_arms_and_shares_are_refused(names, shares, argument):
+    check_refused(lambda: check_arms(names, shares), argument)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_change_of_shares_moves_the_fewest_buckets_and_no_other(seed):
+def test_change_of_shares_moves_the_fewest_buckets(seed):
     generator = np.random.default_rng(seed)
     n_arms = int(generator.integers(2, 9))
     owner = owners(_shares(generator, n_arms))
@@ -128,12 +103,7 @@ def _shares(generator, n_arms):
     return (shares / shares.sum()).tolist()
 
 
-def test_the_same_shares_move_nothing():
-    owner = owners([0.5, 0.5], owners([0.9, 0.1]))
-    assert (owners([0.5, 0.5], owner) == owner).all()
-
-
-def test_an_arm_may_go_to_zero_but_not_away():
+def test_arm_may_go_to_zero_but_not_away():
     owner = owners([0.5, 0.3, 0.2])
     assert set(owners([0.7, 0.3, 0.0], owner)) == {0, 1}
     with pytest.raises(InvalidInput, match="shares must keep all 3 arms"):

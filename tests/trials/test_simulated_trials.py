@@ -44,18 +44,12 @@ def in_plain_python(world, seed):
         World(users=3_000, uplift=1.6, pages=3_000, activity="lognormal 1"),
         World(users=900, shares=(0.3, 0.6), change=700, drift=1.5, uplift=2.2, pages=1_500, rate=0.2),
     ],
-    ids=["one period", "two periods"],
 )
-def test_the_compiled_trial_is_that_of_a_tally_looked_at_after_every_page(world):
+def test_compiled_trial_equals_a_tally_evaluated_after_every_page(world):
     found, scores = trial(world, 5, np.array([world.pages]))
     first, score = in_plain_python(world, 5)
     assert found[0] == first > 0
     assert scores[0] == pytest.approx(score, rel=1e-9)
-
-
-def ever(world, n_trials):
-    found = np.array([trial(world, seed)[0] for seed in range(n_trials)])
-    return (found[:, :3] > 0).mean(axis=0)
 
 
 def test_few_trials_of_two_equal_arms_ever_alarm_though_users_return():
@@ -84,20 +78,23 @@ def test_few_trials_of_two_equal_arms_ever_alarm_though_users_return():
     assert alarms_by_page > 30
 
 
+def ever(world, n_trials):
+    found = np.array([trial(world, seed)[0] for seed in range(n_trials)])
+    return (found[:, 0] > 0).mean()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*AA, *PERIODS])
 def test_at_most_one_in_twenty_trials_of_two_equal_arms_ever_alarms(name):
-    world = {**AA, **PERIODS}[name]
-    over_buckets, _, _ = ever(world, 300)
     # 300 trials at 5 % give more than 24 in 1 of 20 cases; measured are 0 to 2 %.
-    assert over_buckets <= 0.05
+    assert ever({**AA, **PERIODS}[name], 300) <= 0.05
 
 
 @pytest.mark.long
-def test_an_uplift_of_ten_percent_is_found():
+def test_uplift_of_ten_percent_is_found():
     world = World(users=50_000, activity="lognormal 1", concentration=10, pages=80_000, uplift=1.1)
-    assert ever(world, 50)[0] > 0.8
-    assert ever(replace(world, uplift=1.0), 50)[0] <= 0.1
+    assert ever(world, 50) > 0.8
+    assert ever(replace(world, uplift=1.0), 50) <= 0.1
 
 
 @pytest.mark.long

@@ -13,29 +13,27 @@ from firstclick.evaluation.estimators.intervals import (
     stabilised,
     stabilising_weights,
 )
+from firstclick.evaluation.estimators.pareto import pareto_k, pareto_shape
+from firstclick.evaluation.estimators.support import SupportSums
+from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 
 
-def test_a_normal_interval_is_mean_and_standard_error():
+def test_normal_interval_is_mean_and_standard_error():
     rng = np.random.default_rng(1)
     terms, shown = rng.normal(2, 3, 4000), rng.normal(1, 1, 4000)
     found = normal(terms, shown, 0.9)
-    reach = stats.norm.ppf(0.95) * terms.std() / math.sqrt(4000)
-    assert found.value == pytest.approx((terms.mean(), terms.mean() - reach, terms.mean() + reach), rel=1e-3)
-    both = terms - shown
-    reach = stats.norm.ppf(0.95) * both.std() / math.sqrt(4000)
-    assert found.difference == pytest.approx(
-        (both.mean(), both.mean() - reach, both.mean() + reach), rel=2e-3
-    )
-
-
-def test_clicks_that_are_shared_cancel_in_the_difference():
-    rng = np.random.default_rng(2)
+    for interval, values, error in ((found.value, terms, 1e-3), (found.difference, terms - shown, 2e-3)):
+        mean, reach = values.mean(), stats.norm.ppf(0.95) * values.std() / math.sqrt(4000)
+        assert interval == pytest.approx((mean, mean - reach, mean + reach), rel=error)
+    # Stabilised terms with equal weights are normal ones.
+    terms, shown = rng.random((2, 100))
+    same, expected = stabilised(terms, shown, np.full(100, 0.3), 0.95), normal(terms, shown, 0.95)
+    assert (*same.value, *same.difference) == pytest.approx((*expected.value, *expected.difference))
+    # Clicks that are shared cancel in the difference.
     shown = (rng.random(5000) < 0.3) * 1.0
     found = normal(shown * rng.choice([0.9, 1.1], 5000), shown, 0.95)
     assert _width(found.difference) < 0.2 * _width(found.value)
-
-
-def test_few_large_terms_widen_the_interval_as_student_says():
+    # Few large terms widen the interval, as Student says.
     terms = np.zeros(10_000)
     terms[:8] = 100.0
     found = normal(terms, np.zeros(10_000), 0.95)
@@ -47,13 +45,6 @@ def test_stabilising_weights_make_up_for_spread():
     spread = np.array([[1.0, 1.0], [4.0, 4.0], [100.0, 100.0]])
     np.testing.assert_allclose(stabilising_weights(spread), [1.0, 0.5, 0.1])
     assert stabilising_weights(np.array([[1.0, 31.0]]))[0] == pytest.approx(1 / math.sqrt(2 / 3 + 31 / 3))
-
-
-def test_stabilised_terms_with_equal_weights_are_normal_ones():
-    rng = np.random.default_rng(3)
-    terms, shown = rng.random((2, 100))
-    same, expected = stabilised(terms, shown, np.full(100, 0.3), 0.95), normal(terms, shown, 0.95)
-    assert (*same.value, *same.difference) == pytest.approx((*expected.value, *expected.difference))
 
 
 def test_a_weighted_mean_covers_where_the_spread_changes_with_the_past():
@@ -116,3 +107,40 @@ def test_the_bernstein_difference_holds_while_what_is_shown_improves():
 def _width(bounds):
     _, low, high = bounds
     return float(high - low)
+
+
+def weights(k):
+    uniform = (np.arange(2000) + 0.5) / 2000
+    return ((1 - uniform) ** -k - 1) / k * (1 + 0.1 * np.sin(np.arange(2000))) + 1
+
+
+@pytest.mark.parametrize(
+    ("k", "by_psis", "by_fit"),
+    [
+        (-0.3, -0.1641493772605102, -0.4380578692039701),
+        (0.2, 0.22718884436965367, -0.027858416863434012),
+        (0.5, 0.4958320214612826, 0.19720228321108188),
+        (0.9, 0.8506241437892242, 0.5204547184891455),
+    ],
+)
+def test_the_shape_is_that_of_arviz(k, by_psis, by_fit):
+    assert pareto_k(weights(k)) == pytest.approx(by_psis, abs=1e-9)
+    assert pareto_shape(np.sort(weights(k)) - 0.5) == pytest.approx(by_fit, abs=1e-9)
+
+
+def test_tail_of_scaled_equal_and_few_weights():
+    scaled = pareto_k(np.concatenate([np.zeros(500), 7 * weights(0.5)]))
+    assert scaled == pytest.approx(pareto_k(weights(0.5)), abs=1e-9)
+    assert pareto_k(np.repeat([0.0, 20.0], 500)) == -math.inf
+    assert pareto_k(weights(0.5)[-99:]) is None
+
+
+def test_batches_give_the_same_tail_as_the_whole():
+    rng = np.random.default_rng(1)
+    ratio = rng.pareto(3.0, (30_000, 1)) * 0.01
+    whole = WeightedSlates(np.zeros((30_000, 1)), np.full((30_000, 1), 0.5), ratio / 2)
+    sums = SupportSums(1)
+    for start in range(0, 30_000, 7000):
+        part = WeightedSlates(*(one[start : start + 7000] for one in whole[:3]))
+        sums.add(part, part.target / part.logged)
+    assert sums.positions(None)[0].pareto_k == pytest.approx(pareto_k(ratio[:, 0]), abs=1e-12)

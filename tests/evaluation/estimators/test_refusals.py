@@ -1,6 +1,7 @@
-"""Logs that cannot answer are refused, with the reason; good ones are not."""
+"""Support: logs that cannot answer have no number and a reason; good ones are not refused."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -34,98 +35,102 @@ SOME_ORDER = np.arange(1.0, 21.0) / np.arange(1.0, 21.0).sum()
 ONE_LIST, OTHER_LIST = np.eye(20)[0], np.eye(20)[13]
 
 
-def refusal(slates, **more):
-    """The first reason; the answer must be none."""
-    found = evaluate(slates, learning=False, **more)
-    assert found.support.verdict == CANNOT_SAY
-    assert found.chosen is None
-    assert found.answer is None
-    assert found.support.advice
-    return found.support.reasons[0]
+def without(rows):
+    """Uniform slates without these."""
+    left = np.where(rows, 0.0, UNIFORM)
+    return left / left.sum()
 
 
-def verdict(found):
-    assert found.answer is not None
-    assert not found.support.advice
-    return found.support.verdict
+def changed(slates, **arrays):
+    """The slates with other arrays, each repeated for all slates if it is a row."""
+    return slates._replace(
+        **{name: np.broadcast_to(array, slates.logged.shape) for name, array in arrays.items()}
+    )
 
 
-def test_a_log_with_randomness_and_true_propensities_is_ok():
-    assert verdict(evaluate(logged(UNIFORM, ONE_LIST), learning=False)) == OK
-    assert verdict(evaluate(logged(SOME_ORDER, UNIFORM), learning=False)) == OK
+def heavy_tail(mean):
+    """Weights with infinite variance, their tail k = 1 / 1.2."""
+    rng = np.random.default_rng(3)
+    n = 20_000
+    weights = rng.pareto(1.2, n) * 0.2 / 1.2
+    probability = np.minimum(0.5 / np.maximum(weights, 1e-9), 0.5)
+    weights = weights if mean is None else mean * weights / weights.mean()
+    clicks = (rng.random((n, 1)) < 0.2) * 1.0
+    return WeightedSlates(clicks, probability[:, None], (weights * probability)[:, None])
+
+
+OTHER_POLICY = logged(SOME_ORDER, SOME_ORDER[::-1])
+
+
+def check_without_number(slates, reason):
+    found = evaluate(slates, learning=False)
+    assert (found.support.verdict, found.chosen, found.answer) == (CANNOT_SAY, None, None)
+    assert re.search(reason, found.support.reasons[0])
+    advice = found.support.advice
+    assert advice
+    assert ("explore" not in advice) == advice.startswith("Check that clicks are recorded")
 
 
 def test_a_deterministic_logger_is_refused():
-    reason = refusal(logged(ONE_LIST, OTHER_LIST))
-    assert "certain of every slate" in reason
-    assert "model-based" in reason
-    assert "certain" in refusal(logged(ONE_LIST, 0.5 * ONE_LIST + 0.5 * OTHER_LIST))
+    check_without_number(logged(ONE_LIST, OTHER_LIST), "certain of every slate.*model-based")
+    check_without_number(logged(ONE_LIST, 0.5 * ONE_LIST + 0.5 * OTHER_LIST), "certain")
 
 
-def test_a_deterministic_logger_that_is_the_target_has_an_answer():
-    found = evaluate(logged(ONE_LIST, ONE_LIST), learning=False)
-    assert verdict(found) == OK
+# One over the number of items, in place of the true propensities.
+ONE_BY_N = np.array([1 / 5, 1 / 20])
+
+
+@pytest.mark.parametrize(
+    ("slates", "reason"),
+    [
+        (lambda: logged(without(LISTS[:, 0] == LISTS[13, 0]), OTHER_LIST), "never shows the first item"),
+        (lambda: logged(without(np.arange(20) == 13), OTHER_LIST), "never shows the first 2 items"),
+        (lambda: logged(without(np.arange(20) >= 10), UNIFORM), "hardly ever shows"),
+        (lambda: logged(UNIFORM, ONE_LIST, n=3), "has 3 slates"),
+        (lambda: logged(UNIFORM, ONE_LIST, n=200), "worth"),
+        *(
+            (lambda target=target: changed(logged(SOME_ORDER, target), logged=ONE_BY_N), "true|propensities")
+            for target in (ONE_LIST, OTHER_LIST, UNIFORM)
+        ),
+        # The propensities of another policy.
+        (lambda: changed(logged(SOME_ORDER, UNIFORM), logged=OTHER_POLICY.target), ""),
+        # The target is the policy itself, so that every weight is 1; items are shown too often.
+        (
+            lambda: changed(logged(SOME_ORDER, SOME_ORDER), logged=ONE_BY_N, target=ONE_BY_N),
+            "in first place more often",
+        ),
+        (lambda: heavy_tail(None), "Pareto k|mean"),
+        # With mean 1 it is the tail that gives them away.
+        (lambda: heavy_tail(1.0), "Pareto k"),
+        (lambda: changed(logged(UNIFORM, ONE_LIST), clicks=0.0), "No slate was clicked"),
+        (lambda: changed(logged(UNIFORM, ONE_LIST), clicks=1.0), "Every position"),
+        (lambda: changed(logged(UNIFORM, ONE_LIST), logged=np.nan), "0 slates"),
+    ],
+)
+def test_log_without_support_has_no_number_but_a_reason_and_advice(slates, reason):
+    check_without_number(slates(), reason)
+
+
+@pytest.mark.parametrize(
+    ("logger", "target", "n", "verdict"),
+    [
+        (UNIFORM, ONE_LIST, 4000, OK),
+        (SOME_ORDER, UNIFORM, 4000, OK),
+        (SOME_ORDER, SOME_ORDER, 4000, OK),
+        (UNIFORM, ONE_LIST, 1200, CAUTION),
+        (ONE_LIST, ONE_LIST, 4000, OK),
+    ],
+)
+def test_log_with_support_has_an_answer(logger, target, n, verdict):
+    found = evaluate(logged(logger, target, n), learning=False)
+    assert (found.support.verdict, found.support.items_doubted) == (verdict, 0)
     assert found.answer is not None
-    assert found.answer.difference == pytest.approx(0, abs=1e-12)
+    assert not found.support.advice
+    if logger is target:
+        assert found.answer.difference == pytest.approx(0, abs=1e-12)
 
 
-def test_no_overlap_is_refused():
-    without = np.where(LISTS[:, 0] == LISTS[13, 0], 0.0, UNIFORM)
-    assert "never shows the first item" in refusal(logged(without / without.sum(), OTHER_LIST))
-    second = np.where(np.arange(20) == 13, 0.0, UNIFORM)
-    assert "never shows the first 2 items" in refusal(logged(second / second.sum(), OTHER_LIST))
-
-
-def test_a_target_that_the_logger_shows_in_part_is_refused():
-    half = np.where(np.arange(20) < 10, 0.1, 0.0)
-    assert "hardly ever shows" in refusal(logged(half, UNIFORM))
-
-
-def test_three_slates_are_refused():
-    assert "has 3 slates" in refusal(logged(UNIFORM, ONE_LIST, n=3))
-
-
-def test_few_matching_slates_are_refused_and_some_more_are_a_caution():
-    assert "worth" in refusal(logged(UNIFORM, ONE_LIST, n=200))
-    assert verdict(evaluate(logged(UNIFORM, ONE_LIST, n=1200), learning=False)) == CAUTION
-
-
-@pytest.mark.parametrize("target", [ONE_LIST, OTHER_LIST, UNIFORM], ids=["one list", "other list", "uniform"])
-def test_one_by_n_instead_of_the_true_propensities_is_refused(target):
-    wrong = np.array([1 / 5, 1 / 20])
-    slates = logged(SOME_ORDER, target)
-    reasons = refusal(slates._replace(logged=np.tile(wrong, (slates.n, 1))))
-    assert "true" in reasons or "propensities" in reasons
-
-
-def test_the_propensities_of_another_policy_are_refused():
-    slates, other = logged(SOME_ORDER, UNIFORM), logged(SOME_ORDER, SOME_ORDER[::-1])
-    refusal(slates._replace(logged=other.target))
-
-
-def test_items_shown_more_often_than_their_propensities_allow_give_wrong_ones_away():
-    # The target is the policy itself, so that every weight is 1 and tells nothing.
-    slates = logged(SOME_ORDER, SOME_ORDER)
-    wrong = np.tile([1 / 5, 1 / 20], (slates.n, 1))
-    assert "in first place more often" in refusal(slates._replace(logged=wrong, target=wrong))
-    assert evaluate(slates, learning=False).support.items_doubted == 0
-
-
-def test_weights_with_infinite_variance_are_refused():
-    rng = np.random.default_rng(3)
-    n = 20_000
-    weights = rng.pareto(1.2, n) * 0.2 / 1.2  # mean below 1, tail k = 1 / 1.2
-    probability = np.minimum(0.5 / np.maximum(weights, 1e-9), 0.5)
-    slates = WeightedSlates(
-        (rng.random((n, 1)) < 0.2) * 1.0, probability[:, None], (weights * probability)[:, None]
-    )
-    assert "Pareto k" in refusal(slates) or "mean" in refusal(slates)
-    # With mean 1 it is the tail that gives them away.
-    even = slates._replace(target=slates.target / weights.mean())
-    assert "Pareto k" in refusal(even)
-
-
-def test_weights_that_exploration_bounds_are_no_heavy_tail_however_they_are_spread():
+def test_weights_bounded_by_exploration_are_not_a_heavy_tail():
     """A policy that learned: most of its slates were likely, some early ones were not, none below 0.05."""
     rng = np.random.default_rng(3)
     n = 3000
@@ -135,27 +140,8 @@ def test_weights_that_exploration_bounds_are_no_heavy_tail_however_they_are_spre
     logged_as = np.where(matches, chances, 1.0 - chances)
     slates = WeightedSlates(clicks, logged_as[:, None], matches[:, None] * 1.0)
     support = evaluate(slates, learning=False).support
-    assert support.positions[0].pareto_k > 0.7
-    assert support.verdict == CAUTION
+    assert (support.positions[0].pareto_k > 0.7, support.verdict) == (True, CAUTION)
     assert "heavy tail" in support.reasons[0]
-
-
-def test_a_log_without_any_click_is_refused():
-    slates = logged(UNIFORM, ONE_LIST)
-    assert "No slate was clicked" in refusal(slates._replace(clicks=np.zeros_like(slates.clicks)))
-
-
-def test_a_log_without_any_click_is_not_told_to_explore():
-    slates = logged(UNIFORM, ONE_LIST)
-    unclicked = slates._replace(clicks=np.zeros_like(slates.clicks))
-    advice = evaluate(unclicked, learning=False).support.advice
-    assert advice.startswith("Check that clicks are recorded")
-    assert "explore" not in advice
-
-
-def test_a_log_where_everything_was_clicked_is_refused():
-    slates = logged(UNIFORM, ONE_LIST)
-    assert "Every position" in refusal(slates._replace(clicks=np.ones_like(slates.clicks)))
 
 
 def test_slates_left_out_are_counted_and_a_caution():
@@ -163,39 +149,36 @@ def test_slates_left_out_are_counted_and_a_caution():
     some = slates.logged.copy()
     some[::5] = np.nan
     found = evaluate(slates._replace(logged=some), learning=False)
-    assert (found.slates, found.support.missing, verdict(found)) == (3200, 800, CAUTION)
+    assert (found.slates, found.support.missing, found.support.verdict) == (3200, 800, CAUTION)
     assert "20% of the slates have no propensity" in found.support.reasons[0]
     found = evaluate(slates, learning=False, unreported=1000)
     assert "20% of the slates have no reported outcome" in found.support.reasons[0]
-    assert "0 slates" in refusal(slates._replace(logged=np.full_like(slates.logged, np.nan)))
 
 
 @pytest.mark.parametrize(
-    ("place", "number", "message"),
-    [
-        ((7, 1), 0.0, "logged must be above 0 .* got 0 at slate 7, position 2"),
-        ((8, 0), 1.5, "logged must be probabilities, got 1.5 at slate 8, position 1"),
-        ((9, 1), 0.9, "logged must not rise .* got 0.9 at slate 9, position 2"),
-    ],
+    ("slate", "position", "wrong", "problem"),
+    [(7, 1, 0.0, "above 0"), (8, 0, 1.5, "probabilities"), (9, 1, 0.9, "not rise")],
 )
-def test_what_is_no_probability_is_an_error(place, number, message):
+def test_impossible_propensity_is_an_error(slate, position, wrong, problem):
     slates = logged(UNIFORM, ONE_LIST)
-    slates.logged[place] = number
-    with pytest.raises(InvalidInput, match=message):
+    slates.logged[slate, position] = wrong
+    place = f"got {wrong:g} at slate {slate}, position {position + 1}"
+    with pytest.raises(InvalidInput, match=f"logged must .*{problem}.*{place}"):
         evaluate(slates, learning=False)
 
 
 def test_arrays_that_do_not_fit_are_an_error():
     slates = logged(UNIFORM, ONE_LIST)
-    with pytest.raises(InvalidInput, match=r"target must have the shape \(4000, 2\), got \(3999, 2\)"):
-        evaluate(slates._replace(target=slates.target[1:]), learning=False)
-    with pytest.raises(InvalidInput, match="gone through twice"):
-        evaluate(iter([slates]), learning=False)
-    with pytest.raises(InvalidInput, match="at least one slate"):
-        evaluate([], learning=False)
+    for given, problem in (
+        (slates._replace(target=slates.target[1:]), "target must have the shape"),
+        (iter([slates]), "gone through twice"),
+        ([], "at least one slate"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            evaluate(given, learning=False)
 
 
-def test_the_advice_names_slates_and_a_share_and_holds_what_it_promises():
+def test_advice_gives_a_number_of_slates_that_is_enough():
     poor = logged(UNIFORM, OTHER_LIST, n=200)
     found = evaluate(poor, learning=False, candidates=5, explore=0.2)
     assert "slates with explore=0.2 would answer" in found.support.advice
@@ -206,10 +189,7 @@ def test_the_advice_names_slates_and_a_share_and_holds_what_it_promises():
     rips = next(one for one in answered.estimates if one.name == "rips")
     assert (rips.high - rips.low) / 2 <= 0.1 * answered.shown * 1.3
     assert min(one.effective_slates for one in answered.support.positions) >= 80
-
-
-def test_the_advice_for_many_items_is_a_trial():
-    poor = logged(UNIFORM, OTHER_LIST, n=200)
+    # Of many items it is a trial.
     advice = evaluate(poor, learning=False, candidates=10_000).support.advice
     assert "Uniform slates would not do" in advice
     assert "show the policy itself on 10% of" in advice

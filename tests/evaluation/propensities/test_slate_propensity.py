@@ -17,22 +17,21 @@ from tests.support.policies import OTHERS, policies
 
 IDS = [f"i{row}" for row in range(8)]
 K = 3
-# With 20,000 draws and bounds of 4.5 standard errors, one comparison in 100,000 is a false alarm.
-DRAWN = 20_000
+# With 10,000 draws and bounds of 4.5 standard errors, one comparison in 100,000 is a false alarm.
+DRAWN = 10_000
 
 
-def taught(policy, *, features, steps=40, ties=True):
+def taught(policy, *, features, ties=True):
     """An engine that has learned a little. With `ties` rows 5 and 6 have the same features."""
     draw = np.random.default_rng(3)
     table = draw.normal(size=(8, 3)) / 2
     if ties:
         table[6] = table[5]
     groups = ["odd" if row % 2 else "even" for row in range(8)]
-    catalog = Catalog(IDS, table, groups=groups) if features else Catalog(IDS, groups=groups)
-    engine = PolicyEngine(policy, catalog, k=K)
+    engine = PolicyEngine(policy, Catalog(IDS, table if features else None, groups=groups), k=K)
     context = np.ones(engine.policy.n_context) if engine.policy.n_context else None
     kernel = read_request(engine, context=context).kernel
-    for step in range(steps):
+    for step in range(40):
         ((rows, _),) = engine.recommend_many(np.uint64(5), [step], K, kernel, scored=False)
         clicks = np.zeros(K, np.uint8)
         if (click := draw.integers(0, K + 2)) < K:
@@ -66,13 +65,14 @@ def check(engine, request, n=DRAWN, most=3):
     ("policy", "features", "method"),
     [
         ("random", False, "exact"), ("cascade-ts", False, "quadrature"),
-        pytest.param("cascade-ucb1", False, "redrawn", marks=OTHERS),
+        pytest.param("cascade-ucb1", False, "redrawn", marks=OTHERS), ("cascade-lin-ts", True, "monte carlo"),
         ("cascade-mixed", True, "monte carlo"), ("cascade-mixed", False, "monte carlo"),
     ],
 )  # fmt: skip
 def test_as_the_engine_draws(policy, features, method):
     engine = taught(policy, features=features)
-    assert check(engine, read_request(engine)) == {method}
+    n = 5_000 if policy == "cascade-lin-ts" else DRAWN
+    assert check(engine, read_request(engine), n) == {method}
 
 
 LINEAR = [
@@ -106,11 +106,6 @@ def test_a_law_gives_the_slates_of_the_engine_for_the_same_noise(policy):
             np.testing.assert_allclose(scores[slate], -np.sort(-scores)[:K], rtol=1e-9)
 
 
-def test_linear_samplers_as_the_engine_draws():
-    engine = taught("cascade-lin-ts", features=True)
-    assert check(engine, read_request(engine), n=5_000) == {"monte carlo"}
-
-
 REQUESTS = [
     {"candidates": ["i6", "i1", "i2", "i5", "i4"], "k": 2},
     {"exclude": ["i0", "i3"], "pinned": {1: "i7"}},
@@ -124,32 +119,27 @@ REQUESTS = [
 def test_with_what_a_request_allows(policy):
     for features in [False, True] if policy == "cascade-mixed" else [False]:
         engine = taught(policy, features=features)
-        for asked in REQUESTS:
-            check(engine, read_request(engine, **asked), n=6_000, most=1)
+        for request in REQUESTS:
+            check(engine, read_request(engine, **request), n=6_000, most=1)
+    if policy == "cascade-mixed":
+        # Features that come with the request.
+        own = np.random.default_rng(4).normal(size=(5, 3))
+        check(engine, read_request(engine, candidates=IDS[1:6], features=own), n=6_000)
 
 
-def test_features_that_come_with_the_request():
-    engine = taught("cascade-mixed", features=True)
-    own = np.random.default_rng(4).normal(size=(5, 3))
-    check(engine, read_request(engine, candidates=IDS[1:6], features=own))
-
-
-def test_a_slate_that_the_request_does_not_allow_has_no_chance():
+def test_slate_that_the_request_does_not_allow_has_no_chance():
     engine = taught("cascade-ts", features=False)
-    for asked, slate, first in [
+    for request, slate, first in [
         ({"exclude": ["i3"]}, [0, 3, 1], 1),
         ({"pinned": {1: "i7"}}, [0, 1, 7], 1),
         ({"at_most": {"odd": 1}}, [1, 3, 0], 1),
         ({"k": 2}, [0, 1, 2], 2),
         ({}, [4, 4, 4], 1),
     ]:
-        found = slate_propensity(engine, read_request(engine, **asked), np.array(slate))
+        found = slate_propensity(engine, read_request(engine, **request), np.array(slate))
         assert (found.chances[:first] > 0).all()
         np.testing.assert_array_equal(found.chances[first:], 0.0)
-
-
-def test_pinned_places_are_sure():
-    engine = taught("cascade-ts", features=False)
+    # Pins are certain.
     request = read_request(engine, pinned={0: "i5", 1: "i2"})
     found = slate_propensity(engine, request, np.array([5, 2, 0]))
     np.testing.assert_array_equal(found.chances[:2], 1.0)

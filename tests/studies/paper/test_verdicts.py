@@ -1,4 +1,4 @@
-"""Verdicts on paired runs: made-up evidence in which each comparison holds, fails and cannot be told."""
+"""Verdicts on paired runs: synthetic evidence on which each comparison holds, fails or is undecided."""
 
 import math
 import re
@@ -32,9 +32,7 @@ RATIO_WORDS = [
 
 
 @pytest.mark.parametrize("word", RATIO_WORDS, ids=lambda word: word.phrase)
-def test_a_ratio_holds_between_its_limits_fails_beyond_them_and_is_undecided_at_them(
-    word,
-):
+def test_ratio_holds_between_its_limits_fails_beyond_and_is_undecided_at_them(word):
     limits = [limit for limit in (word.low, word.high) if math.isfinite(limit)]
     inside = math.sqrt(word.low * word.high) if len(limits) == 2 else 1.3 * limits[0]
     assert pair(word, inside).verdict == HOLDS
@@ -43,11 +41,7 @@ def test_a_ratio_holds_between_its_limits_fails_beyond_them_and_is_undecided_at_
     for limit in limits:
         finding = pair(word, limit)
         assert finding.verdict == UNTESTABLE
-        assert re.fullmatch(
-            r"undecided with 11 runs: the 95% interval [\d.,]+ to [\d.,]+ of cascade-ucb1 / "
-            rf"cascade-lin-ts, 16 items crosses the limit {re.escape(f'{limit:.3g}')}; more runs would tell",
-            finding.reason,
-        )
+        assert re.match(rf"undecided with 11 runs: .*the limit {re.escape(f'{limit:.3g}')}", finding.reason)
 
 
 def test_the_words_of_one_language_fit_together():
@@ -62,7 +56,7 @@ def test_the_words_of_one_language_fit_together():
         assert doubles * halves == pytest.approx(1)
 
 
-def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnitude():
+def test_figures_have_the_ratio_its_interval_limits_and_order_of_magnitude():
     finding = pair(words.ORDERS_OF_MAGNITUDE, 40.0)
     (part,) = finding.figures["parts"]
     assert part["estimate"] == pytest.approx(40)
@@ -71,13 +65,8 @@ def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnit
     assert part["orders_of_magnitude"] == pytest.approx(math.log10(40))
     assert part["means"] == pytest.approx([28_000, 700])
     assert (part["runs"], part["confidence"], part["kind"]) == (11, 0.95, "ratio")
-    assert finding.verdict == FAILS
-    assert re.fullmatch(
-        r"cascade-ucb1 / cascade-lin-ts, 16 items: 28,000 / 700 = 40\.\d+ "
-        r"\(39\.\d+ to 40\.\d+\), 1\.6 orders of magnitude",
-        finding.measured[0],
-    )
-    assert finding.reason == "not above 100"
+    assert (finding.verdict, finding.reason) == (FAILS, "not above 100")
+    assert re.search(r"28,000 / 700 = 40\.\d+ \(39\.\d+ to 40\.\d+\), 1\.6 orders", finding.measured[0])
     (other,) = pair(words.SIMILAR, 2.0).figures["parts"]
     assert "orders_of_magnitude" not in other
 
@@ -129,49 +118,37 @@ def test_a_comparison_holds_fails_and_is_undecided(criterion, holds, fails, unde
     assert "undecided with 11 runs" in finding.reason
 
 
-def test_the_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows():
+def test_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows():
     criterion = regrets(NINE, words.INCREASES, *RISING, measure="reward")
     assert found(criterion, by_k(700, 2_000, 4_000)).verdict == HOLDS
     assert found(criterion, by_k(700, 2_000, 9_000)).verdict == FAILS
-
-
-def test_the_best_slate_outgrows_the_policy_exactly_where_regret_rises():
+    # The best slate outgrows the policy exactly where regret rises.
     by_reward = found(best_gains_more(*RISING), by_k(700, 701, 900))
     by_regret = found(regrets(NINE, words.INCREASES, *RISING), by_k(700, 701, 900))
     assert by_reward.verdict == by_regret.verdict
-    kept = ("estimate", "low", "high", "means", "runs_inside")
     for one, other in zip(by_reward.figures["parts"], by_regret.figures["parts"], strict=True):
-        assert [one[name] for name in kept] == [other[name] for name in kept]
-    assert "this is the test of the row on regret" in best_gains_more(*RISING).rule
+        for name in ("estimate", "low", "high", "means", "runs_inside"):
+            assert one[name] == other[name]
 
 
 @pytest.mark.parametrize(("at_first", "verdict"), [(0.3, HOLDS), (0.05, FAILS)])
-def test_a_policy_learns_if_it_loses_less_per_step_later_than_at_first(at_first, verdict):
+def test_policy_learns_if_it_loses_less_per_step_later_than_at_first(at_first, verdict):
     finding = found(can_learn(NINE, [Case()]), {Case(): 700.0}, at_first=at_first)
     assert finding.verdict == verdict
     (part,) = finding.figures["parts"]
     assert part["estimate"] == pytest.approx((1 - at_first) / 9 / at_first)
 
 
-def test_where_regret_falls_in_some_runs_only_learning_is_undecided():
+def test_learning_in_some_runs_or_in_short_ones_is_not_testable():
     evidence = Made({Case(): 700.0}).evidence()
     evidence.early_regret[Case()] *= np.array([1.0, 0.1] * 5 + [0.333])
     finding = can_learn(NINE, [Case()]).find(evidence)
-    assert finding.verdict == UNTESTABLE
-    assert "crosses the limit 1; more runs would tell" in finding.reason
-
-
-def test_runs_shorter_than_ten_steps_show_no_learning():
+    assert (finding.verdict, "crosses the limit 1;" in finding.reason) == (UNTESTABLE, True)
     finding = found(can_learn(NINE, [Case()]), {Case(): 7.0}, steps=9)
-    assert finding.verdict == UNTESTABLE
-    assert finding.reason == "experiment 9 was not played: there is no run of 10 steps"
+    assert (finding.verdict, "not played" in finding.reason) == (UNTESTABLE, True)
 
 
-def test_equal_regrets_are_not_lower():
-    assert found(regrets(NINE, words.LOWER, (A, A)), {A: 900.0}).verdict == FAILS
-
-
-def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_played():
+def test_one_pair_outside_refutes_what_the_others_support():
     criterion = regrets(NINE, words.SIMILAR, (A, B), (Case(RANKED), Case()), (A, Case(k=8)))
     regret = {A: 900.0, B: 800.0, Case(RANKED): 4_000.0, Case(): 1_000.0}
     finding = found(criterion, regret)
@@ -179,35 +156,31 @@ def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_p
     assert finding.reason == "not between 0.4 and 2.5: ranked-lin-ts / cascade-lin-ts"
     assert len(finding.measured) == len(finding.figures["parts"]) == 2
     finding = found(criterion, {**regret, Case(RANKED): 2_000.0})
-    assert finding.verdict == UNTESTABLE
-    assert finding.reason == "experiment 9 was not played: there is no cascade-lin-ts, 8 shown"
+    assert (finding.verdict, "not played" in finding.reason) == (UNTESTABLE, True)
+    # Equal regrets are not lower.
+    assert found(regrets(NINE, words.LOWER, (A, A)), {A: 900.0}).verdict == FAILS
 
 
 @pytest.mark.parametrize("regret", [0.0, -300.0])
 def test_no_ratio_is_formed_with_a_regret_that_is_not_above_zero(regret):
     finding = found(regrets(NINE, words.SIMILAR, (A, B)), {A: 900.0, B: regret})
     assert finding.verdict == UNTESTABLE
-    assert finding.reason.startswith("no ratio can be formed with 11 runs: ranked-lin-ts / cascade-lin")
+    assert finding.reason.startswith("no ratio can be formed with 11 runs")
     assert finding.measured
 
 
-def test_one_run_decides_nothing_and_shows_its_figures():
-    finding = pair(words.SIMILAR, 1.0, n_runs=1)
-    assert (finding.verdict, finding.reason) == (UNTESTABLE, "a single run decides nothing: play at least 6")
-    assert re.search(r": 7\d\d / 7\d\d$", finding.measured[0])
-
-
 def test_fewer_than_six_runs_decide_nothing_however_clear_they_are():
-    finding = pair(words.SIMILAR, 1.0, n_runs=5)
-    assert (finding.verdict, finding.reason) == (UNTESTABLE, "5 runs decide nothing: play at least 6")
-    assert re.search(r" = 0\.99\d \(", finding.measured[0])
+    for runs, figures in ((1, r": 7\d\d / 7\d\d$"), (5, r" = 0\.99\d \(")):
+        finding = pair(words.SIMILAR, 1.0, n_runs=runs)
+        assert (finding.verdict, "at least 6" in finding.reason) == (UNTESTABLE, True)
+        assert re.search(figures, finding.measured[0])
     assert pair(words.SIMILAR, 1.0, n_runs=6).verdict == HOLDS
     # To refute one of five pairs the chance of an error is five times smaller.
     beside = [Case(LIN_TS, 16, rank) for rank in range(1, 5)]
     criterion = regrets(NINE, words.SIMILAR, (A, B), *((case, B) for case in beside))
     regret = {A: 4_000.0, B: 800.0, **dict.fromkeys(beside, 800.0)}
     finding = found(criterion, regret, n_runs=6)
-    assert (finding.verdict, finding.reason) == (UNTESTABLE, "6 runs decide nothing: play at least 8")
+    assert (finding.verdict, "at least 8" in finding.reason) == (UNTESTABLE, True)
     assert found(criterion, regret, n_runs=8).verdict == FAILS
 
 
@@ -242,51 +215,41 @@ def test_one_of_many_pairs_must_be_further_outside_to_refute():
     assert differing(just).verdict == differing(just, beside=9).verdict == HOLDS
 
 
-def test_an_interval_that_the_single_runs_do_not_bear_out_decides_nothing():
+def test_interval_that_single_runs_do_not_support_decides_nothing():
     mostly = [300.0, 310.0, 320.0, 290.0, 280.0, 305.0, 295.0, 315.0]
     assert differing([*mostly, 300.0, -10.0]).verdict == HOLDS  # 9 of 10
     finding = differing([*mostly, -5.0, -10.0])
-    assert finding.figures["parts"][0]["low"] > 100
-    assert finding.figures["parts"][0]["runs_inside"] == 8
-    assert finding.verdict == UNTESTABLE
-    assert finding.reason == (
-        "undecided with 10 runs: ranked-lin-ts − cascade-lin-ts, 16 items is above 0 by its interval, but "
-        "only in 8 of the runs, too few for the sign test; the runs are too uneven"
-    )
+    (part,) = finding.figures["parts"]
+    assert (part["low"] > 100, part["runs_inside"]) == (True, 8)
+    assert (finding.verdict, "only in 8 of the runs" in finding.reason) == (UNTESTABLE, True)
     finding = differing([-value for value in (*mostly, -5.0, -10.0)])
     assert finding.figures["parts"][0]["high"] < -100
-    assert finding.verdict == UNTESTABLE
-    assert "is not above 0 by its interval, but only in 8 of the runs" in finding.reason
+    assert (finding.verdict, "only in 8 of the runs" in finding.reason) == (UNTESTABLE, True)
     assert differing([-value for value in (*mostly, 300.0, -10.0)]).verdict == FAILS
 
 
 def test_runs_must_be_between_both_limits_of_a_word():
+    def found_of(above):
+        return run_by_run(regrets(NINE, words.SIMILAR, (A, B)), {A: above, B: [1_000.0] * 11})
+
     def verdict(low, high):
         """Of eleven ratios so many are just below 0.4, so many just above 2.5, and the others are 1.4."""
-        above = [300.0] * low + [2_600.0] * high + [1_400.0] * (11 - low - high)
-        return run_by_run(regrets(NINE, words.SIMILAR, (A, B)), {A: above, B: [1_000.0] * 11}).verdict
+        return found_of([300.0] * low + [2_600.0] * high + [1_400.0] * (11 - low - high)).verdict
 
     assert [verdict(1, 0), verdict(0, 1), verdict(1, 1)] == [HOLDS] * 3
     assert [verdict(2, 0), verdict(0, 2)] == [UNTESTABLE] * 2
+    for limit in (400.0, 2_500.0):
+        (part,) = found_of([limit] * 2 + [1_400.0] * 9).figures["parts"]
+        assert part["runs_inside"] == 9, "a run at a limit is not inside"
 
 
-@pytest.mark.parametrize("limit", [400.0, 2_500.0])
-def test_a_run_at_a_limit_is_not_inside(limit):
-    runs = {A: [limit] * 2 + [1_400.0] * 9, B: [1_000.0] * 11}
-    (part,) = run_by_run(regrets(NINE, words.SIMILAR, (A, B)), runs).figures["parts"]
-    assert part["runs_inside"] == 9
-
-
-def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean():
+def test_largest_of_very_uneven_runs_is_shown_beside_the_mean():
     criterion = performs_well(NINE, [Case()])
     finding = found(criterion, {Case(): 700.0}, stuck={Case(): 8_000.0})
-    (part,) = finding.figures["parts"]
-    (uneven,) = part["uneven"]
+    (uneven,) = finding.figures["parts"][0]["uneven"]
     assert uneven["largest"] > 8_600
     assert uneven["median"] == pytest.approx(700, rel=0.03)
-    assert re.search(
-        r"; 1,42\d is a mean of uneven runs: median \d{3}, largest 8,[67]\d\d$", finding.measured[0]
-    )
+    assert re.search(r"1,42\d .*uneven.* \d{3}, .* 8,[67]\d\d$", finding.measured[0])
     even = found(criterion, {Case(): 700.0}, stuck={Case(): 1_300.0})
     assert "uneven" not in even.figures["parts"][0]
     assert "uneven" not in even.measured[0]

@@ -1,4 +1,4 @@
-"""The page of a reproduction says all it was given, as text only, and each verdict in word and symbol."""
+"""HTML pages of a simulation, a reproduction and an evaluation: text only, complete, nothing loaded."""
 
 import re
 from dataclasses import replace
@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from firstclick.errors import InvalidInput
+from firstclick.evaluation.page import evaluation_page
 from firstclick.experiments.results import Shown
+from firstclick.report import html_report
 from firstclick.report.grid import grid_figure
 from firstclick.report.page import ClaimRow, FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.panel import Curve, Plot
 from firstclick.report.tables import TableBlock
+from tests.evaluation.test_evaluation_page import NO_ANSWER, PLAYED, evaluation, judged
+from tests.report.conftest import HOSTILE
 from tests.support.html import Page as Reader
 
-HOSTILE = "<script>alert('1')</script> & \"Co\""
 STEP = np.array([1, 50, 900], np.int64)
 KINDS = {"yes": "holds", "no": "does not hold", "open": "not testable with this data"}
 
@@ -67,10 +70,47 @@ def content():
     )  # fmt: skip
 
 
-def test_everything_given_is_on_the_page_as_text_only(content):
+@pytest.fixture(params=["simulation", "reproduction", "evaluation"])
+def render(request, content, make_results):
+    """Write one of the pages, with hostile text wherever a text is given."""
+    label = f"x{HOSTILE}:a=<b>,c=1"
+    results = make_results({label: (1.0, 2.0), "random": (5.0, 6.0)})
+    answers = [judged("random", -0.03), replace(NO_ANSWER, policy=label)]
+    texts = {"title": f"title {HOSTILE}", "subtitle": f"subtitle {HOSTILE}", "command": f"run {HOSTILE}"}
+    return {
+        "simulation": lambda: html_report(results, **texts),
+        "reproduction": lambda: html_page(content),
+        "evaluation": lambda: evaluation_page(evaluation(answers, PLAYED), command=f"run {HOSTILE}"),
+    }[request.param]
+
+
+def test_page_is_text_only_loads_nothing_and_has_the_same_bytes_each_time(render):
+    source = render()
+    page = Reader(source)
+    assert source == render()
+    assert HOSTILE in page.text
+    assert not {"script", "img", "b", "i"} & set(page.tags)
+    assert not re.search(r"https?:|@import|//\w", source)
+    assert len(page.ids) == len(set(page.ids))
+    for tag, name, value in page.attributes:
+        assert name != "src"
+        assert not name.startswith("on")
+        if name in ("href", "xlink:href") and value != "data:,":
+            assert value.removeprefix("#") in page.ids, (tag, value)
+        for target in re.findall(r"url\(#([^)]+)\)", value):
+            assert target in page.ids
+    # Colours of figures follow the theme.
+    figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
+    assert figures
+    assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
+    used = set(re.findall(r"var\((--[\w-]+)\)", source))
+    assert len(used) >= 5
+    for variable in used:
+        assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
+
+
+def test_everything_given_is_on_the_page(content):
     page = Reader(html_page(content))
-    assert not {"script", "img", "b"} & set(page.tags)
-    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     for start in ("title", "subtitle", "fact", "headline", "overview", "summary", "note", "caption",
                   "sentence 3", "rule 2", "reason 1", "firstclick reproduce"):  # fmt: skip
         assert f"{start} {HOSTILE}" in page.text
@@ -82,71 +122,23 @@ def test_everything_given_is_on_the_page_as_text_only(content):
     assert labels == [f"label {HOSTILE}"] * 2
 
 
-def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content):
+def test_every_verdict_is_a_word_and_a_symbol(content):
     source = html_page(content)
     rows = re.findall(r'<tr id="claim-claim-\d">.*?</tr>', source, flags=re.DOTALL)
-    said = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
-    assert said == ["✓ holds", "✗ does not hold", "○ not testable with this data", "✓ holds"]
+    verdicts = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
+    assert verdicts == ["✓ holds", "✗ does not hold", "○ not testable with this data", "✓ holds"]
     assert [re.findall(r'class="verdict (\w+)"', row) for row in rows] == [["yes"], ["no"], ["open"], ["yes"]]
     for kind in ("yes", "no", "open"):
         assert len(re.findall(rf"--{kind}: #\w{{6}};", source)) == 2, f"{kind} in light and dark"
+    with pytest.raises(InvalidInput, match="claim claim-0: kind"):
+        claims("holds")
 
 
-def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(content):
-    source = html_page(content)
-    overview = source[source.index('class="card scroll overview"') : source.index("<figure")]
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", overview, flags=re.DOTALL)
-    assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
-        ("Yelp", ["1"]), ("Book", ["2"]),
-    ]  # fmt: skip
-    ledger = source[source.index('id="claims"') : source.index('id="tables"')]
-    order = re.findall(r'Section 4\.\d · [\w ]+|id="claim-claim-\d"', ledger)
-    assert order == [
-        "Section 4.4 · Yelp", 'id="claim-claim-0"', 'id="claim-claim-1"',
-        "Section 4.6 · MovieLens 1M", 'id="claim-claim-2"', 'id="claim-claim-3"',
-    ]  # fmt: skip
-
-
-def test_the_page_loads_nothing_and_its_links_lead_somewhere(content):
-    source = html_page(content)
-    page = Reader(source)
-    assert not re.search(r"https?:|@import|//\w", source)
-    ids = [value for _, name, value in page.attributes if name == "id"]
-    assert len(ids) == len(set(ids))
-    for tag, name, value in page.attributes:
-        assert name != "src"
-        if name in ("href", "xlink:href") and value != "data:,":
-            assert value.removeprefix("#") in ids, (tag, value)
-        for target in re.findall(r"url\(#([^)]+)\)", value):
-            assert target in ids
-
-
-def test_figure_colours_follow_the_theme(content):
-    source = html_page(content)
-    figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
-    assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
-    used = set(re.findall(r"var\((--[\w-]+)\)", source))
-    assert len({name for name in used if name.startswith("--c") and name != "--card"}) >= 5
-    for variable in used:
-        assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
-
-
-def test_what_is_empty_is_left_out_with_its_heading_and_link(content):
-    source = html_page(Page(title="only a title", command="firstclick reproduce"))
-    page = Reader(source)
+def test_empty_parts_are_left_out_with_heading_and_link(content):
+    page = Reader(html_page(Page(title="only a title", command="firstclick reproduce")))
     assert page.tags.count("h2") == 1
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     assert links == ["#repeat"]
     assert not {"figure", "thead", "ol"} & set(page.tags)
     without = html_page(replace(content, claims=()))
-    assert 'id="claims"' not in without
-    assert 'id="tables"' in without
-
-
-def test_the_same_content_gives_the_same_page(content):
-    assert html_page(content) == html_page(content)
-
-
-def test_another_kind_of_verdict_is_refused():
-    with pytest.raises(InvalidInput, match=r"claim claim-0: kind must be one of yes, no, open, got 'holds'"):
-        claims("holds")
+    assert ('id="claims"' in without, 'id="tables"' in without) == (False, True)

@@ -1,6 +1,8 @@
 """Orders of Gaussian scores that share their noise, against plain counting and exact integrals."""
 
+from fractions import Fraction
 from itertools import pairwise, permutations
+from math import comb, factorial
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.special import ndtr
 from firstclick.evaluation.propensities.gaussian import gaussian_propensity, place_propensity
 from firstclick.evaluation.propensities.own_parts import own_parts_propensity
 from firstclick.evaluation.propensities.places import Places
-from firstclick.evaluation.propensities.quadrature import ordered_chances
+from firstclick.evaluation.propensities.quadrature import beta_chances, ordered_chances
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
 from tests.support.reference.normals import Normals
 
@@ -53,7 +55,7 @@ def test_two_shared_numbers_to_one_in_a_thousand():
         wanted = in_the_plane(law, prefix)
         found = gaussian_propensity(law, places(8, prefix), 0.004, seed=1)
         np.testing.assert_allclose(found.chances, wanted, atol=1e-3)
-        # Relative errors are as told; false alarm below 1e-4 for each of nine.
+        # Relative errors are as reported; false alarm below 1e-4 for each of nine.
         assert (np.abs(found.chances - wanted) <= 4.5 * found.errors + 1e-6).all()
 
 
@@ -85,34 +87,30 @@ def test_many_shared_numbers_as_counted(caps):
         assert abs(found.chances[j - 1] - share) < 4.5 * error  # false alarm: 1 in 100,000
 
 
-def test_chances_of_all_slates_add_up_to_one():
-    law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
-    found = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
-    total = np.sum([one.chances[1] for one in found])
-    assert total == pytest.approx(1.0, abs=4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in found])))
+def test_exact_and_impossible_orders():
+    def chances(means, loads, chosen):
+        found = gaussian_propensity(GaussianScores(means, loads), places(len(means), chosen), 0.05, seed=0)
+        return found.method, found.chances
 
-
-def test_equal_rows_come_in_any_order_and_one_after_the_other():
-    law = GaussianScores(np.zeros(4), np.array([[1.0], [1.0], [-1.0], [1.0]]))
-    found = gaussian_propensity(law, places(4, (1, 0, 3, 2)), 0.05, seed=0)
-    assert found.method == "exact"
-    np.testing.assert_allclose(found.chances, [1 / 6, 1 / 12, 1 / 12, 1 / 12])
-    apart = gaussian_propensity(law, places(4, (1, 2, 0)), 0.05, seed=0)
-    np.testing.assert_allclose(apart.chances, [1 / 6, 0, 0])
-
-
-def test_one_shared_number_is_exact():
-    law = GaussianScores(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]))
-    found = gaussian_propensity(law, places(3, (1, 0)), 0.05, seed=0)
-    assert found.method == "exact"
-    # Row 1 is first from g = 1 on, and before row 2 up to g = 8; row 0 is before row 2 below g = 10/3.
-    np.testing.assert_allclose(found.chances, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
-
-
-def test_a_row_that_is_never_first_has_no_chance():
+    # Equal rows come in any order, one after the other.
+    loads = np.array([[1.0], [1.0], [-1.0], [1.0]])
+    method, found = chances(np.zeros(4), loads, (1, 0, 3, 2))
+    assert method == "exact"
+    np.testing.assert_allclose(found, [1 / 6, 1 / 12, 1 / 12, 1 / 12])
+    np.testing.assert_allclose(chances(np.zeros(4), loads, (1, 2, 0))[1], [1 / 6, 0, 0])
+    # One shared number: row 1 is first from g = 1 on, and before row 2 up to g = 8; row 0 is before row 2
+    # below g = 10/3.
+    method, found = chances(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]), (1, 0))
+    assert method == "exact"
+    np.testing.assert_allclose(found, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
+    # A row that is never first has no chance.
     loads = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.1]])
-    found = gaussian_propensity(GaussianScores(np.zeros(4), loads), places(4, (3, 0)), 0.05, seed=0)
-    np.testing.assert_array_equal(found.chances, 0.0)
+    np.testing.assert_array_equal(chances(np.zeros(4), loads, (3, 0))[1], 0.0)
+    # All slates add up to one.
+    law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
+    slates = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
+    error = 4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in slates]))
+    assert np.sum([one.chances[1] for one in slates]) == pytest.approx(1.0, abs=error)
 
 
 def test_places_with_scores_of_their_own():
@@ -143,3 +141,82 @@ def test_own_parts():
         share = (best[:, :j] == slate.chosen[:j]).all(1).mean()
         error = np.hypot(found.errors[j - 1], np.sqrt(share * (1 - share) / draws))
         assert abs(found.chances[j - 1] - share) < 4.5 * error
+
+
+def product(one, other):
+    found = [Fraction(0)] * (len(one) + len(other) - 1)
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            found[i + j] += a * b
+    return found
+
+
+def integral(one):
+    return [Fraction(0), *(a / (i + 1) for i, a in enumerate(one))]
+
+
+def density(a, b):
+    """u^(a-1) (1-u)^(b-1) / B(a, b), for whole numbers."""
+    scale = Fraction(factorial(a + b - 1), factorial(a - 1) * factorial(b - 1))
+    return [Fraction(0)] * (a - 1) + [scale * comb(b - 1, i) * (-1) ** i for i in range(b)]
+
+
+def exact_chance(pairs, prefix):
+    """The probability that these come first in this order, by integrating polynomials."""
+    inner = [Fraction(1)]
+    for item, (a, b) in enumerate(pairs):
+        if item not in prefix:
+            inner = product(inner, integral(density(a, b)))
+    for item in reversed(prefix):
+        inner = integral(product(density(*pairs[item]), inner))
+    return sum(inner, Fraction(0))
+
+
+PAIRS = [(1, 1), (2, 5), (4, 3), (1, 6), (2, 2), (3, 8), (2, 5), (7, 2)]
+
+
+@pytest.mark.parametrize("prefix", [(2, 4, 0), (1, 6, 3), (7, 2, 4, 0), (3, 5, 6, 1)])
+def test_betas_equal_exact_integrals(prefix):
+    a, b = np.array(PAIRS, float).T
+    found = beta_chances(a, b, places(len(PAIRS), prefix))
+    wanted = [float(exact_chance(PAIRS, prefix[:j])) for j in range(len(prefix) + 1)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-13)
+
+
+def test_chances_of_all_orders_add_up_to_one():
+    a, b = np.array([0.5, 3, 40.25, 1, 7]), np.array([2.5, 9, 160, 1, 7])
+    found = [beta_chances(a, b, places(5, prefix)) for prefix in permutations(range(5), 3)]
+    np.testing.assert_allclose(np.sum(found, 0) / [60, 12, 3, 1], 1.0, rtol=1e-11)
+    law = Normals(np.zeros(4), np.ones(4))
+    assert ordered_chances(law, np.arange(4), places(4, (2, 0)))[2] == pytest.approx(1 / 12, rel=1e-10)
+
+
+def test_sharp_betas_and_small_chances_keep_their_digits():
+    # The first of 3 is far below the second, and 200 others are far below both.
+    pairs = [(2, 30), (20, 12), (9, 9)]
+    a, b = np.array(pairs, float).T
+    found = beta_chances(a, b, places(3, (0, 1, 2)))
+    wanted = [float(exact_chance(pairs, (0, 1, 2)[:j])) for j in range(4)]
+    assert wanted[3] < 1e-6
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+    a, b = np.r_[a, np.full(200, 3.0)], np.r_[b, np.full(200, 30_000.0)]
+    np.testing.assert_allclose(beta_chances(a, b, places(203, (0, 1, 2))), wanted, rtol=1e-7)
+
+
+def test_a_full_group_bounds_its_rows_by_the_row_that_filled_it():
+    """Against all orders of five rows, each cut by the caps as a policy does it."""
+    pairs, groups, cap = PAIRS[:5], [0, 0, 1, 0, 1], 1
+    wanted = 0.0
+    for order in permutations(range(5)):
+        slate = []
+        for row in order:
+            if sum(groups[one] == groups[row] for one in slate) < cap:
+                slate.append(row)
+        if slate[:2] == [0, 4]:
+            wanted += float(exact_chance(pairs, order))
+    a, b = np.array(pairs, float).T
+    # Group 0 is full at place 0, group 1 at place 1.
+    full_at = [groups[row] for row in range(5)]
+    found = beta_chances(a, b, places(5, (0, 4), full_at))
+    assert found[2] == pytest.approx(wanted, rel=1e-10)
+    assert found[2] != pytest.approx(float(exact_chance(pairs, (0, 4))), rel=0.01)
