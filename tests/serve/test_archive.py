@@ -7,7 +7,6 @@ from firstclick.serve import Tuning
 from firstclick.serve.log.model_file import model_file
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
-from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
 from tests.support import logs
 from tests.support.clock import Clock
@@ -29,8 +28,7 @@ def log():
 @pytest.fixture
 def shop(open_shop, store_url, log):
     """A model in whose log everything happens."""
-    with open_store(store_url) as store:
-        logs.store_log(store, log)
+    logs.store_log(store_url, log)
     # Its start adds event 227, the build.
     return open_shop(store_url, name="made", clock=Clock(), tuning=logs.QUIET)
 
@@ -266,8 +264,7 @@ def test_a_replay_goes_on_when_events_are_archived_under_it(shop, old):
 
 def test_servers_follow_an_archive(open_shop, postgresql_url, log, old):
     """Another process archives; one server is behind what it archives."""
-    with open_store(postgresql_url) as store:
-        logs.store_log(store, log)
+    logs.store_log(postgresql_url, log)
     clock = Clock()
     ahead, behind = (open_shop(postgresql_url, name="made", clock=clock) for _ in range(2))
     ahead.run_background()

@@ -16,6 +16,7 @@ from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
+from firstclick.serve.store import open_store
 from tests.support.shop import IDS
 
 # Nothing runs in the background, and no event is written by itself.
@@ -159,7 +160,10 @@ def check_taught(shop, lessons):
 
 
 def store_log(store, log, name="made"):
-    """Write the events of a `made_log.Log` to a store."""
+    """Write the events of a `made_log.Log` to a store, or to the one at this address."""
+    if isinstance(store, str):
+        with open_store(store) as store:
+            return store_log(store, log, name)
     return store.create(name, [NewEvent(*event[1:]) for event in log.events])
 
 
