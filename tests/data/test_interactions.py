@@ -298,6 +298,10 @@ def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
     assert set(refusals(log)) == {"6 (from 0): empty user id in column who"}
     number = "6 (from 0): value '1_0' in column stars is not a number"
     assert set(refusals(log, user_column="noise")) == {number}
+    lists = LOG | {"stars": [[4.5]] * 7}
+    assert all(
+        "4.5" in message and "in column stars is not a number" in message for message in refusals(lists)
+    )
     nullable = pd.DataFrame(LOG).astype({"film": object})
     nullable.loc[4, "film"] = pd.NA
     assert "row 4 (from 0): empty item id" in refusal(interactions_from_frame, nullable, **COLUMNS)
