@@ -68,8 +68,9 @@ def test_search_equals_the_scan(kind, n_items, d, k, seed, hide, size):
 @pytest.mark.parametrize("kind", KINDS)
 def test_search_equals_the_scan_for_each_kind_of_features(kind):
     draw = np.random.default_rng(9)
-    features = np.ascontiguousarray(kind_of_features(kind, draw, 901, 7))
-    thetas = draw.normal(size=(30, 7))
+    # More than LEAF * FAN items, so that boxes of boxes are searched.
+    features = np.ascontiguousarray(kind_of_features(kind, draw, LEAF * FAN + 401, 7))
+    thetas = draw.normal(size=(20, 7))
     thetas[::2, 0] = 5 * np.abs(thetas[::2, 0])  # an intercept that matters
     for k in (1, 4, 65, 500) if kind == "long tail" else (1, 4):
         searched, scanned = slates(features, thetas[:: k // 32 + 1], k)

@@ -30,6 +30,7 @@ COLUMNS = {
     "user_column": "who", "item_column": "film", "value_column": "stars", "above": 3, "name_column": "title",
     "group_column": "genre",
 }  # fmt: skip
+NAMED = {"user_column": "user", "item_column": "item"}
 TABLE = "table:user=who,item=film,value=stars,above=3,item_name=title,item_group=genre"
 
 
@@ -123,7 +124,7 @@ def test_columns_are_named_or_numbered(write):
     assert liked(read_interactions(write("a,b|c\n"), separator="|")) == {("a,b", "c")}
 
 
-def test_values_above_a_threshold_attract(write):
+def test_values_above_a_threshold_attract(write, tmp_path):
     path = write("u,a,0\nu,b,3\nu,c,-2\nu,d,3.5\n")
     for options, items in (({}, "abcd"), ({"value_column": 2}, "bd"), ({"value_column": 2, "above": 3}, "d")):
         read = read_interactions(path, **options)
@@ -134,6 +135,15 @@ def test_values_above_a_threshold_attract(write):
         read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
         assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
         assert [str(reason) for reason in read.skipped] == ["1 whose value is no number (line 3)"]
+    texts = {"user": ["u"] * 3, "item": ["a", "b", "c"], "value": ["3,5", "3,0", "1,234,567"]}
+    pl.DataFrame(texts).write_parquet(tmp_path / "texts.parquet")
+    columns = NAMED | {"value_column": "value", "above": 3.25}
+    for read in (
+        read_interactions(tmp_path / "texts.parquet", **columns),
+        interactions_from_frame(pd.DataFrame(texts), **columns),
+        interactions_from_frame(pl.DataFrame(texts), **columns),
+    ):
+        assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
 
 
 def test_ids_sort_as_numbers_if_all_are_whole_and_lose_their_blanks(write):
@@ -217,9 +227,6 @@ def test_log_of_odd_rows_alone_is_refused(write):
     )
 
 
-NAMED = {"user_column": "user", "item_column": "item"}
-
-
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -291,6 +298,10 @@ def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
     assert set(refusals(log)) == {"6 (from 0): empty user id in column who"}
     number = "6 (from 0): value '1_0' in column stars is not a number"
     assert set(refusals(log, user_column="noise")) == {number}
+    lists = LOG | {"stars": [[4.5]] * 7}
+    assert all(
+        "4.5" in message and "in column stars is not a number" in message for message in refusals(lists)
+    )
     nullable = pd.DataFrame(LOG).astype({"film": object})
     nullable.loc[4, "film"] = pd.NA
     assert "row 4 (from 0): empty item id" in refusal(interactions_from_frame, nullable, **COLUMNS)

@@ -212,6 +212,8 @@ def test_encoding_is_utf_8_unless_given(write):
         (b"\xef\xbb\xbf\n  <html lang='en'>", " line 2: a web page, not data; fetch the file itself"),
         (b"id,x\n1,2\n3,\0\n", " line 3: a NUL byte; is this a text file?"),
         (b"id,x\r1,2\r3,\0\n", " line 3: a NUL byte; is this a text file?"),
+        (b"id,x\r\n1,2\r\n3,\0\r\n", " line 3: a NUL byte; is this a text file?"),
+        (b"id,x\r\n1,2\r\n3,\xe9\r\n", " line 3: bytes that are not UTF-8; *"),
         (b"PK\x03\x04\x14\0\0\0", " line 1: a NUL byte; is this a text file?"),
         (b"\x89\xff\xfe\n", " line 1: bytes that are not UTF-8; *"),
         (b'id,x\n1,2\n3,"4\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),

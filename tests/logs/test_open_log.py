@@ -103,7 +103,8 @@ def test_two_ids_with_one_hash_are_told_apart(log, monkeypatch):
 
 
 def test_whole_numbers_stay_whole_numbers_and_candidates_are_items(log):
-    log = log([{"items": [3, 1], "clicks": [0], "candidates": [1, 3, 9]}, {"items": [1], "clicks": []}])
+    odd = {"items": [3, 3], "clicks": [], "candidates": [9, 3]}
+    log = log([odd, {"items": [3, 1], "clicks": [0], "candidates": [1, 3, 9]}, {"items": [1], "clicks": []}])
     assert log.items == [1, 3, 9]
     (batch,) = log.batches()
     assert (batch.candidates.tolist(), batch.candidate_starts.tolist()) == ([0, 1, 2], [0, 3, 3])
@@ -357,7 +358,7 @@ def test_row_of_open_bandit_is_a_slate_of_one_item(log):
 # Two users: no click, a click on 7, an empty step; a click on 5, one elsewhere, an item twice.
 FINN = {
     "slate": np.array(
-        [[[1, 5, 7, 0], [1, 6, 7, 5], [0, 0, 0, 0]], [[1, 5, 0, 0], [1, 5, 6, 0], [1, 6, 6, 0]]], np.int32
+        [[[1, 5, 7, 0], [1, 6, 7, 5], [0, 0, 0, 0]], [[1, 5, 0, 0], [1, 5, 6, 0], [1, 5, 5, 0]]], np.int32
     ),
     "click": np.array([[1, 7, 0], [5, 7, 1]], np.int32),
     "slate_lengths": np.array([[3, 4, 0], [2, 3, 3]], np.int32),
