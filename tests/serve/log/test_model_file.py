@@ -78,9 +78,6 @@ def test_export_of_a_part_of_a_log_has_its_base(events):
     file = ModelFile(BytesIO(written(events[99:])))
     assert (file.first, file.last, file.base) == (100, len(events), b"what was known")
     assert [event for chunk in file.events(110) for event in chunk] == events[110:]
-    blocks = blocks_of(written(events[99:]))
-    with pytest.raises(Malformed, match="do not fit together"):
-        ModelFile(BytesIO(sealed([blocks[0], *blocks[2:]])))
 
 
 def test_a_gap_in_the_log_is_not_written(events):
@@ -102,48 +99,49 @@ def test_every_cut_and_every_changed_byte_is_refused(events):
         ModelFile(BytesIO(content + b"\0"))
 
 
-def test_missing_repeated_or_moved_blocks_are_refused(events):
-    blocks = blocks_of(written(events[:150]))
-    assert len(blocks) == 7
-    for wrong in (
-        [*blocks[:3], *blocks[4:]], [*blocks[:3], blocks[2], *blocks[3:]],
-        [*blocks[:2], blocks[3], blocks[2], *blocks[4:]], blocks[1:], [blocks[0], blocks[-1]],
-    ):  # fmt: skip
-        with pytest.raises(Malformed):
-            ModelFile(BytesIO(MAGIC + b"".join(wrong)))
-
-
-def test_right_checksums_with_wrong_parts_are_refused(events):
-    page, *between, end = blocks_of(written(events[:60]))
-    assert len(ModelFile(BytesIO(sealed([page, *between, end]))).rollbacks) == 0
-    wrong = [
-        [page, end],
-        [page, *between, block(Block.END, b'{"events": 59, "digest": "d1"}')],
-        [page, *between, block(Block.END, b"[]")],
-        [block(Block.PAGE, b'{"name": "shop", "first": "1"}'), *between, end],
-        [page, between[1], between[0], end],  # begins without the creation
-        [page, between[0], between[0], end],  # two creations
-        [page, block(9, b"what is this"), *between, end],
-        [page, block(Block.EVENTS, b"", 0), *between, end],
-        [page, block(Block.EVENTS, b"short", 3), *between, end],
+def wrong_blocks(events):
+    """Lists of blocks that do not make a file, whatever their checksums are."""
+    page, one, two, *others, end = blocks_of(written(events[:150]))
+    yield [page, one, *others, end]
+    yield [page, one, one, two, *others, end]
+    yield [page, two, one, *others, end]  # begins without the creation
+    yield [one, two, *others, end]
+    yield [page, end]
+    yield [page, one, two, *others, block(Block.END, b'{"events": 59, "digest": "d1"}')]
+    yield [page, one, two, *others, block(Block.END, b"[]")]
+    yield [block(Block.PAGE, b'{"name": "shop", "first": "1"}'), one, two, *others, end]
+    for kind, raw, *numbers in (
+        (9, b"what is this"),
+        (Block.EVENTS, b"", 0),
+        (Block.EVENTS, b"short", 3),
         # More is in it than it says: nothing may be unpacked that was not announced.
-        [page, block(Block.EVENTS, bytes(10**6), 1, 1, size=100), *between, end],
-        [page, block(Block.EVENTS, bytes(100), 1, 1, size=2**40), *between, end],
-    ]
-    for blocks in wrong:
-        with pytest.raises(Malformed, match=r"not an exported model"):
+        (Block.EVENTS, bytes(10**6), 1, 1, 100),
+        (Block.EVENTS, bytes(100), 1, 1, 2**40),
+    ):
+        yield [page, block(kind, raw, *numbers), one, two, *others, end]
+    # A part of a log without what was known before.
+    page, _, *others = blocks_of(written(events[99:]))
+    yield [page, *others]
+
+
+def test_missing_repeated_moved_and_made_up_blocks_are_refused(events):
+    right = blocks_of(written(events[:150]))
+    assert len(right) == 7
+    assert ModelFile(BytesIO(sealed(right))).last == 150
+    for blocks in wrong_blocks(events):
+        with pytest.raises(Malformed, match="not an exported model"):
             ModelFile(BytesIO(sealed(blocks)))
+    for blocks in ([*right[:3], *right[4:]], [right[0], right[-1]]):
+        with pytest.raises(Malformed):
+            ModelFile(BytesIO(MAGIC + b"".join(blocks)))
 
 
-def test_other_format_is_refused(events):
+def test_other_format_and_rollback_to_a_later_event_are_refused(events):
     with pytest.raises(Malformed, match="has format '2', and this firstclick reads format '1'"):
         ModelFile(BytesIO(MAGIC[:-1] + b"2" + written(events)[len(MAGIC) :]))
-
-
-def test_rollback_to_a_later_event_is_refused(events):
-    event = next(event for event in events if event.kind == Kind.ROLLED_BACK)
+    rollback = next(event for event in events if event.kind == Kind.ROLLED_BACK)
     with pytest.raises(Malformed, match="do not fit together"):
-        ModelFile(BytesIO(written([*events[:20], event._replace(seq=21)])))
+        ModelFile(BytesIO(written([*events[:20], rollback._replace(seq=21)])))
 
 
 @pytest.mark.long
