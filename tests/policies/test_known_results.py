@@ -34,7 +34,7 @@ def test_table_1_of_kveton_et_al(n_items, k, gap):
 
 
 @pytest.mark.long
-def test_regret_grows_with_the_number_of_items_for_ucb1_and_not_for_lin_ts(movielens_1m):
+def test_regret_of_lin_ts_does_not_grow_with_the_number_of_items_and_that_of_ucb1_does(movielens_1m):
     read = read_interactions(movielens_1m / "ratings.dat", value_column=2, above=3)
     matrix = feedback_matrix(read)
     regret = {}
