@@ -258,6 +258,10 @@ def test_estimates_are_those_of_the_items_in_their_order():
     assert [len(part) for part in ranker.estimates([])] == [0, 0]
     for wrong in (40, "30", "p4"):
         assert refusal(ranker.estimates, [wrong], error=UnknownName).argument == "items"
+
+
+@OTHERS
+def test_estimates_for_a_user_need_a_context():
     users = new_ranker("context-lin-ts:context=2")
     assert refusal(users.estimates, ITEMS, context=[1]).argument == "context"
     assert not users.estimates(ITEMS, context=[1, 2])[0].any()
@@ -612,7 +616,7 @@ def test_what_one_ranker_learned_is_merged_once(tmp_path):
             assert refusal(a.merge, b, seed=seed).argument == "seed"
 
 
-@pytest.mark.parametrize("policy", sorted(policy_classes()))
+@pytest.mark.parametrize("policy", policies(sorted(policy_classes())))
 def test_the_way_out_of_a_refused_merge_is_one_that_the_policy_takes(policy):
     one, two = (new_ranker(policy, features=FEATURES / 9, seed=seed) for seed in (1, 2))
     if one.policy.mergeable:

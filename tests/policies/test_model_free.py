@@ -15,7 +15,7 @@ from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
 from firstclick.testing.checks import keeps_what_it_knows_when_items_are_added as check_growth
 from firstclick.worlds.bernoulli import BernoulliWorld
-from tests.support.policies import MANY_SLATES, OTHERS
+from tests.support.policies import OTHERS
 
 
 @OTHERS
@@ -95,7 +95,7 @@ def test_bubble_rank_shows_few_more_wrong_pairs_than_its_first_list(clicks):
     assert wrong_pairs(attractions[np.argsort(state.place)]) < start
 
 
-@MANY_SLATES
+@OTHERS
 @pytest.mark.parametrize(("n", "d", "rank"), [(40, 5, 5), (40, 5, 3), (4, 6, 4), (1, 3, 1)])
 def test_the_design_knows_all_items_nearly_as_well_as_can_be(n, d, rank):
     draw = stream(6, "design", n, rank)

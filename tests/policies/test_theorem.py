@@ -32,7 +32,7 @@ class LearnsTheOpposite(CascadeLinUCB):
 
 
 @pytest.mark.long  # A wrong policy, compiled anew each time.
-def test_regret_of_lin_ucb_is_below_the_bound_and_of_a_wrong_policy_above():
+def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_policy_above():
     np.testing.assert_allclose(WORLD.attractions, [0.3, 0.6])
     bound = regret_bound(**GIVEN)
     assert 0.05 * GIVEN["steps"] < bound < 0.15 * GIVEN["steps"]

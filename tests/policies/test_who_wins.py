@@ -75,65 +75,50 @@ NOT_SO = {
 }  # fmt: skip
 
 
-def pairs_of(claims):
-    return [(world, *pair) for world, (_, _, pairs) in claims.items() for pair in pairs]
+TABLES = {"claims": (CLAIMS, SEED), "longer": (LONGER, LONGER_SEED), "not so": (NOT_SO, SEED)}
 
 
-def regrets_of(claims, seed, tmp_path_factory):
-    """What gives the regrets of all runs in a world, by policy; it is played once for all its claims."""
+def pairs_of(*tables):
+    return [
+        (table, world, *pair)
+        for table in tables
+        for world, (_, _, pairs) in TABLES[table][0].items()
+        for pair in pairs
+    ]
+
+
+@pytest.fixture(scope="module")
+def luck(tmp_path_factory):
+    """How likely it is that of two equals one loses so much less; each world is played once."""
 
     @cache
-    def played_in(world):
+    def regrets(table, world):
+        claims, seed = TABLES[table]
         steps, runs, pairs = claims[world]
         policies = policies_named(sorted({policy for pair in pairs for policy in pair}))
-        folder = tmp_path_factory.mktemp(world)
-        played = compare(
-            policies, stock_worlds([world]), folder, play_here, steps=steps, runs=runs, seed=seed
-        )
-        return {one.asked: one.regret for one in played}
+        worlds, folder = stock_worlds([world]), tmp_path_factory.mktemp(world)
+        played = compare(policies, worlds, folder, play_here, steps=steps, runs=runs, seed=seed)
+        return {line.asked: line.regret for line in played}
 
-    return played_in
+    def luck(table, world, winner, loser):
+        less = regrets(table, world)[loser] - regrets(table, world)[winner]
+        return wilcoxon(less, alternative="greater", method="exact").pvalue
 
-
-@pytest.fixture(scope="module")
-def regrets(tmp_path_factory):
-    return regrets_of(CLAIMS, SEED, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def longer(tmp_path_factory):
-    return regrets_of(LONGER, LONGER_SEED, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory):
-    return regrets_of(NOT_SO, SEED, tmp_path_factory)
-
-
-def luck(regrets, world, winner, loser):
-    """How likely it is that of two equals one loses so much less than the other."""
-    less = regrets(world)[loser] - regrets(world)[winner]
-    return wilcoxon(less, alternative="greater", method="exact").pvalue
+    return luck
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("world", "winner", "loser"), pairs_of(CLAIMS))
-def test_who_wins_where(regrets, world, winner, loser):
-    assert luck(regrets, world, winner, loser) < LUCK
+@pytest.mark.parametrize("claim", pairs_of("claims", "longer"), ids="-".join)
+def test_who_wins_where(luck, claim):
+    assert luck(*claim) < LUCK
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("world", "winner", "loser"), pairs_of(LONGER))
-def test_who_wins_by_less(longer, world, winner, loser):
-    assert luck(longer, world, winner, loser) < LUCK
+@pytest.mark.parametrize("claim", pairs_of("not so"), ids="-".join)
+def test_what_is_not_shown(luck, claim):
+    assert luck(*claim) > 0.05
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("world", "winner", "loser"), pairs_of(NOT_SO))
-def test_what_is_not_shown(others, world, winner, loser):
-    assert luck(others, world, winner, loser) > 0.05
-
-
-def test_every_world_that_is_made_for_somebody_has_its_claims():
+def test_every_world_that_a_policy_is_made_for_has_its_claims():
     made_for = {world for cls in policy_classes().values() for world in cls.made_for}
     assert set(CLAIMS) == {world.name for world in stock_worlds()} & made_for
