@@ -34,7 +34,7 @@ def check_same(*shops):
 # Replicas that start at once
 
 
-def written(path, lines=LINES, header=HEADER):
+def write(path, lines=LINES, header=HEADER):
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     return path
 
@@ -56,7 +56,7 @@ def _one_is_second(monkeypatch):
     monkeypatch.setattr(startup, "_create", both)
 
 
-def started(url, *settings):
+def start_at_once(url, *settings):
     """The outcomes of servers that are started at once; the one that made the model comes first."""
     common = {"store": url, "name": "shop", "policy": "cascade-lin-ts", "k": 3, "seed": 1}
     with ThreadPoolExecutor(len(settings)) as pool:
@@ -86,8 +86,8 @@ def check_both_serve(first, second):
 @pytest.mark.usefixtures("_one_is_second")
 @pytest.mark.parametrize("second_file", ["shop.csv", "second.csv"])
 def test_two_replicas_with_one_file_both_come_up(postgresql_url, tmp_path, second_file):
-    files = written(tmp_path / "shop.csv"), written(tmp_path / second_file)
-    first, second = started(postgresql_url, *({"catalog": file} for file in files))
+    files = write(tmp_path / "shop.csv"), write(tmp_path / second_file)
+    first, second = start_at_once(postgresql_url, *({"catalog": file} for file in files))
     assert not any("another process" in note for note in (*first.notes, *second.notes))
     check_both_serve(first, second)
 
@@ -108,8 +108,8 @@ def test_two_replicas_with_one_file_both_come_up(postgresql_url, tmp_path, secon
 def test_with_another_file_the_second_serves_what_is_stored(difference, words, postgresql_url, tmp_path):
     lines = difference(LINES)
     header = ",".join([*HEADER.split(","), "colour"][: lines[0].count(",") + 1])
-    files = written(tmp_path / "second.csv", lines, header), written(tmp_path / "first.csv")
-    first, second = started(postgresql_url, *({"catalog": file} for file in files))
+    files = write(tmp_path / "second.csv", lines, header), write(tmp_path / "first.csv")
+    first, second = start_at_once(postgresql_url, *({"catalog": file} for file in files))
     assert not any("another process" in note for note in first.notes)
     (note,) = [note for note in second.notes if "another process" in note]
     assert words in note
@@ -122,10 +122,10 @@ def test_with_another_file_the_second_serves_what_is_stored(difference, words, p
     [({"policy": "cascade-ts"}, "policy cascade-ts is asked for"), ({"k": 5}, "k 5 is asked for")],
 )
 def test_with_another_policy_or_k_the_second_is_refused(asked, words, postgresql_url, tmp_path):
-    first, second = started(
+    first, second = start_at_once(
         postgresql_url,
-        {"catalog": written(tmp_path / "first.csv")},
-        {"catalog": written(tmp_path / "second.csv")} | asked,
+        {"catalog": write(tmp_path / "first.csv")},
+        {"catalog": write(tmp_path / "second.csv")} | asked,
     )
     assert isinstance(second, InvalidInput)
     assert words in str(second)
@@ -136,8 +136,8 @@ def test_with_another_policy_or_k_the_second_is_refused(asked, words, postgresql
 
 @pytest.mark.usefixtures("_one_is_second")
 def test_other_names_make_two_models(postgresql_url, tmp_path):
-    file = written(tmp_path / "shop.csv")
-    outcomes = started(postgresql_url, {"catalog": file}, {"catalog": file, "name": "bar"})
+    file = write(tmp_path / "shop.csv")
+    outcomes = start_at_once(postgresql_url, {"catalog": file}, {"catalog": file, "name": "bar"})
     for outcome in outcomes:
         assert outcome.catalog
         outcome.service.run_background()
@@ -147,7 +147,7 @@ def test_other_names_make_two_models(postgresql_url, tmp_path):
 
 
 def test_an_sqlite_file_has_one_server_and_the_second_is_refused(tmp_path):
-    settings = Settings(store=str(tmp_path / "shop.db"), catalog=written(tmp_path / "shop.csv"))
+    settings = Settings(store=str(tmp_path / "shop.db"), catalog=write(tmp_path / "shop.csv"))
     with open_for(settings).service:
         second = raised(lambda: open_for(settings))
     assert isinstance(second, InvalidInput)
@@ -164,16 +164,16 @@ def replicas(open_shop, postgresql_url):
 
 @pytest.fixture
 def at_once(replicas, monkeypatch):
-    """`at_once(call, call)`: each replica writes after both have looked at the catalog as it was."""
+    """`at_once(call, call)`: each replica writes after both have read the catalog as it was."""
     meeting = threading.Barrier(2, timeout=60)
     for make in (service.items_changed, service.availability):
 
-        def looked(*arguments, make=make):
+        def make_and_meet(*arguments, make=make):
             body = make(*arguments)
             meeting.wait()
             return body
 
-        monkeypatch.setattr(service, make.__name__, looked)
+        monkeypatch.setattr(service, make.__name__, make_and_meet)
 
     def run(*calls):
         with ThreadPoolExecutor(2) as pool:

@@ -56,7 +56,7 @@ def test_a_slate_from_the_future_is_not_taken_for_an_old_one(shop, clock):
     answer(shop, little)
 
 
-def test_a_slate_that_a_jump_makes_too_old_is_refused_until_the_clock_is_right(shop, clock):
+def test_a_slate_made_too_old_by_a_jump_is_refused_until_the_clock_is_right(shop, clock):
     slates = [shop.recommend() for _ in range(5)]
     clock.set(clock.start + DAY)
     shop.run_background()

@@ -233,7 +233,7 @@ def test_a_password_is_not_shown(store, shown):
     assert store not in repr(settings)
 
 
-def test_a_printed_file_without_its_password_is_refused_and_a_variable_gives_it(tmp_path):
+def test_a_printed_file_lacks_the_password_which_a_variable_gives(tmp_path):
     path = file(tmp_path, as_toml(Settings(store=SECRET, k=3), {}))
     assert "in place of its password" in refusal(path=path)
     settings, _ = load_settings({}, {"FIRSTCLICK_STORE": SECRET}, path)

@@ -36,8 +36,8 @@ def scaled_features():
     return FeatureScale.fitted(cafe.feature_names, rows).apply(rows)
 
 
-def clicked(attractions):
-    """How often a slate with these attractions is clicked."""
+def click_rate(attractions):
+    """Return how often a slate with these attractions is clicked."""
     return 1 - float((1 - attractions).prod())
 
 
@@ -58,10 +58,10 @@ def test_the_cafe_has_names_groups_and_features_that_fit_a_policy():
 def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
     attracts = attractions(seed)
     draw = np.random.default_rng(seed)
-    by_chance = np.mean([clicked(draw.permutation(attracts)[:6]) for _ in range(2000)])
+    by_chance = np.mean([click_rate(draw.permutation(attracts)[:6]) for _ in range(2000)])
     # The standard error of the mean is about 0.004.
     assert by_chance == pytest.approx(BY_CHANCE, abs=0.02)
-    assert clicked(np.sort(attracts)[-6:]) == pytest.approx(AT_BEST, abs=1e-6)
+    assert click_rate(np.sort(attracts)[-6:]) == pytest.approx(AT_BEST, abs=1e-6)
     assert LEAST <= attracts.min() < attracts.max() <= 0.6
 
 
@@ -69,8 +69,8 @@ def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
 def test_a_linear_policy_can_find_a_slate_that_is_nearly_the_best(seed):
     rows, attracts = scaled_features(), attractions(seed)
     fitted = rows @ np.linalg.lstsq(rows, attracts, rcond=None)[0]
-    found = attracts[np.argsort(-fitted)[:6]]
-    assert clicked(found) > 0.8 * AT_BEST
+    best = attracts[np.argsort(-fitted)[:6]]
+    assert click_rate(best) > 0.8 * AT_BEST
     # But not without items of their own taste: features do not explain all of it.
     assert np.abs(fitted - attracts).max() > 0.01
 
@@ -80,7 +80,7 @@ def test_tastes_differ_between_seeds():
     assert len({int(attractions(seed).argmax()) for seed in SEEDS}) > 5
 
 
-def test_the_first_that_attracts_is_clicked():
+def test_the_first_that_attracts_is_click_rate():
     users = DemoUsers(1)
     slate = sorted((item.id for item in demo_catalog().items), key=users.attract)[-3:]
     attracts = np.array([users.attract(item) for item in slate])
@@ -89,22 +89,22 @@ def test_the_first_that_attracts_is_clicked():
     expected = attracts * np.cumprod([1.0, *(1 - attracts[:2])])
     # Five standard errors of a share of at most 0.3: a false alarm in a million seeds, and the seed is fixed.
     assert shares == pytest.approx(expected.tolist(), abs=0.017)
-    assert clicks.count(None) / len(clicks) == pytest.approx(1 - clicked(attracts), abs=0.018)
+    assert clicks.count(None) / len(clicks) == pytest.approx(1 - click_rate(attracts), abs=0.018)
     assert [DemoUsers(1).click(slate) for _ in range(3)] == [DemoUsers(1).click(slate)] * 3
     again = DemoUsers(1)
     assert [again.click(slate) for _ in range(500)] == clicks[:500]
 
 
-def test_an_empty_slate_is_not_clicked_and_a_new_item_attracts_like_the_average():
+def test_an_empty_slate_has_no_click_and_a_new_item_average_attraction():
     users = DemoUsers(1)
     assert users.click([]) is None
     assert users.attract("new") == users.attract(17) == pytest.approx(attractions(1).mean())
 
 
-def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
-    users, listed = DemoUsers(SEED), demo_list()
-    assert sorted(listed) == sorted(item.id for item in demo_catalog().items)
-    rate = clicked(np.array([users.attract(item) for item in listed[:SLATE]]))
+def test_the_list_of_the_cafe_is_better_than_chance_and_far_from_the_best():
+    users, baseline = DemoUsers(SEED), demo_list()
+    assert sorted(baseline) == sorted(item.id for item in demo_catalog().items)
+    rate = click_rate(np.array([users.attract(item) for item in baseline[:SLATE]]))
     # The note that the demo prints says one in five.
     assert rate == pytest.approx(0.2, abs=0.02)
     assert 1.2 * BY_CHANCE < rate < AT_BEST / 2
@@ -114,14 +114,14 @@ def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
 def open_demo(tmp_path):
     """`open_demo()`: the demo's model, and what the server prints."""
 
-    def opened(**more):
+    def open_model(**more):
         settings = Settings(
             demo=True, store=str(tmp_path / "demo.db"), name="cafe", policy="cascade-ts", seed=1, **more
         )
         service, _, notes = open_for(settings, given=())
         return seam.model(service, "cafe"), notes
 
-    return opened
+    return open_model
 
 
 def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(open_demo):

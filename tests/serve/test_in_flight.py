@@ -6,7 +6,7 @@ import pytest
 from tests.support.shop import IDS, items, new_items
 
 
-def changed(ids, seed):
+def with_other_features(ids, seed):
     """These items with other features."""
     rows = np.random.default_rng(seed).normal(size=(len(IDS), 4)) / 3
     return [items()[IDS.index(id)]._replace(features=rows[IDS.index(id)]) for id in ids]
@@ -21,10 +21,10 @@ def check_same_state(one, other):
 def shops(open_shop, tmp_path):
     """`shops(policy)`: two equal shops."""
 
-    def opened(policy):
+    def open_two(policy):
         return [open_shop(tmp_path / f"{policy} {n}.db", policy=policy) for n in range(2)]
 
-    return opened
+    return open_two
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_late_click_is_learned_with_the_features_of_now(shops, policy, seeds):
             if seed is None:
                 shop.withdraw_items(slate.items)
             else:
-                shop.put_items(changed(slate.items, seed))
+                shop.put_items(with_other_features(slate.items, seed))
     assert late.feedback(slate, 1).status == "accepted"
     same = early.recommend(pinned=dict(enumerate(slate.items)))
     assert early.feedback(same, 1).status == "accepted"
@@ -70,7 +70,7 @@ def test_a_late_click_is_learned_with_the_features_of_now(shops, policy, seeds):
         assert shop.audit().equal
 
 
-def test_slates_from_before_a_rollback_count_also_those_with_items_it_took_away(shops):
+def test_slates_count_after_a_rollback_that_took_their_items_away(shops):
     shop, plain = shops("cascade-ts")
     old = shop.recommend()
     shop.put_items(new_items(1))

@@ -22,7 +22,7 @@ def table(open_shop):
     assert table.audit().equal
 
 
-def shown(shop):
+def ids_that_can_be_shown(shop):
     return {item.id for item in ITEMS if shop.recommend(candidates=[item.id]).items}
 
 
@@ -36,9 +36,9 @@ def test_availability_outlives_puts_withdrawals_and_rollbacks(table):
         lambda: table.put_items([Item("t1"), Item("t2")]),
     ):
         change()
-        assert not {"t1", "t4"} & shown(table)
+        assert not {"t1", "t4"} & ids_that_can_be_shown(table)
     table.put_items([Item("t1", available=True)])
-    assert shown(table) == {"t0", "t1", "t2", "t3", "t5"}
+    assert ids_that_can_be_shown(table) == {"t0", "t1", "t2", "t3", "t5"}
 
 
 def test_features_by_column_name_are_merged_and_unknown_levels_noted(table):
@@ -102,11 +102,11 @@ def test_a_restart_reads_the_first_event_and_those_after_the_snapshot(table, mon
     store, reads = type(table.service.store), []
     events = store.events
 
-    def noted(self, model, after, upto=None, **more):
+    def note(self, model, after, upto=None, **more):
         reads.append((after, upto))
         return events(self, model, after, upto, **more)
 
-    monkeypatch.setattr(store, "events", noted)
+    monkeypatch.setattr(store, "events", note)
     table.restart()
     assert table.describe()["restored_from"] == snapshot
     assert {after for after, _ in reads} <= {0, snapshot}

@@ -76,7 +76,7 @@ class Ware(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What is known of a slate."""
+    """The feedback of a slate, or its timeout."""
 
     click: int | None
     seq: int
@@ -84,14 +84,14 @@ class Report(NamedTuple):
     corrected: bool = False
 
 
-def typed(values):
+def with_types(values):
     """Values by column with their types, as 1, 1.0 and True are equal; numbers without rounding errors."""
     if not isinstance(values, dict):
         return None if values is None else [round(float(value), 9) + 0.0 for value in values]
     return {name: (type(value), value) for name, value in values.items()}
 
 
-def listed(cell):
+def form_of(cell):
     """The form in which a cell is listed."""
     if isinstance(cell, str):
         return cell.strip()[:201].encode("utf-8", "replace").decode() or None
@@ -145,7 +145,7 @@ class AnyLife(RuleBasedStateMachine):
             self.store, policy=policy, items=items, seed=1, clock=self.clock, no_click_after=no_click_after
         )
         self.kinds = self.shop.columns()
-        self.wares = {item.id: Ware(item.name, item.group, self.stored(item.features)) for item in items}
+        self.wares = {item.id: Ware(item.name, item.group, self.forms_of(item.features)) for item in items}
         self.off = {item.id for item in items if not item.available}
         self.seq, self.past = 1, {1: dict(self.wares)}
         self.settings = {"explore": 0.0, "no_click_after": no_click_after}
@@ -165,7 +165,7 @@ class AnyLife(RuleBasedStateMachine):
     def line(self, data, columns):
         return {name: data.draw(CELLS[self.columns[name]], name) for name in columns}
 
-    def stored(self, values):
+    def forms_of(self, values):
         """The form in which an item's features are listed, of which only columns that are features are."""
         if self.features != "table":
             return values
@@ -173,20 +173,20 @@ class AnyLife(RuleBasedStateMachine):
 
     def cell(self, name, cell):
         if self.kinds[name] != "embedding" or cell is None:
-            return listed(cell)
+            return form_of(cell)
         if isinstance(cell, list):
             return cell
-        return listed(cell) if listed(cell) in (None, "n/a", "-") else "no list"
+        return form_of(cell) if form_of(cell) in (None, "n/a", "-") else "no list"
 
-    def shown(self):
+    def present(self):
         return {id for id, ware in self.wares.items() if not ware.withdrawn} - self.off
 
-    def happened(self, seq):
+    def note_event(self, seq):
         """Note one event more."""
-        self.noted(self.seq + 1)
+        self.note_events(self.seq + 1)
         assert seq == self.seq
 
-    def noted(self, seq):
+    def note_events(self, seq):
         for earlier in range(self.seq + 1, seq + 1):
             self.past[earlier] = dict(self.wares)
         self.seq = seq
@@ -196,17 +196,16 @@ class AnyLife(RuleBasedStateMachine):
         if self.shop is None:
             return
         items = self.shop.items()
-        assert {
-            id: (item.name, item.group, typed(item.features), item.available) for id, item in items.items()
-        } == {
-            id: (ware.name, ware.group, typed(ware.values), id not in self.off)
-            for id, ware in self.wares.items()
-            if not ware.withdrawn
-        }
+        wares = {id: ware for id, ware in self.wares.items() if not ware.withdrawn}
+        assert items.keys() == wares.keys()
+        for id, item in items.items():
+            ware = wares[id]
+            assert (item.name, item.group, item.available) == (ware.name, ware.group, id not in self.off)
+            assert with_types(item.features) == with_types(ware.values)
         facts = self.shop.describe()
         reports = self.reports.values()
         expected = self.settings | {
-            "items": len(self.shown()), "withdrawn": len(self.wares) - len(items),
+            "items": len(self.present()), "withdrawn": len(self.wares) - len(items),
             "unavailable": len(self.off & items.keys()), "seq": self.seq, "pending": len(self.open),
             "slates": len(reports), "clicks": sum(report.click is not None for report in reports),
             "timed_out": sum(report.timed_out for report in reports),
@@ -222,7 +221,7 @@ class AnyLife(RuleBasedStateMachine):
         items, wares, off = [], dict(self.wares), set(self.off)
         for id in map(id_of, numbers):
             facts = data.draw(st.fixed_dictionaries({}, optional=FACTS), "facts")
-            old = wares.get(id, Ware(values=self.stored({} if self.columns else None)))
+            old = wares.get(id, Ware(values=self.forms_of({} if self.columns else None)))
             facts |= self.new_features(data, old, id in wares)
             values = facts.pop("listed", old.values)
             items.append(Item(id, **facts))
@@ -230,7 +229,7 @@ class AnyLife(RuleBasedStateMachine):
             off = off - {id} if facts.get("available", id not in off) else off | {id}
         seq = self.shop.put_items(items)
         self.wares, self.off = wares, off
-        self.happened(seq)
+        self.note_event(seq)
 
     def new_features(self, data, old, known):
         """The features to put, and how they must be listed then."""
@@ -241,7 +240,7 @@ class AnyLife(RuleBasedStateMachine):
             return {} if row is None else {"features": row, "listed": row}
         how = data.draw(st.sampled_from(["object", "part", "list", "null", "nothing"]), "features")
         if how in ("null", "nothing"):
-            return {"features": None, "listed": self.stored({})} if how == "null" else {}
+            return {"features": None, "listed": self.forms_of({})} if how == "null" else {}
         names = list(self.kinds) if how == "list" else list(self.columns)
         if how == "part":
             names = data.draw(st.lists(st.sampled_from(names), unique=True), "columns")
@@ -256,13 +255,13 @@ class AnyLife(RuleBasedStateMachine):
             check_refused(lambda: self.shop.withdraw_items([id]), "withdraw", "unknown")
         else:  # A withdrawn item is withdrawn again without harm.
             self.wares[id] = self.wares[id]._replace(withdrawn=True)
-            self.happened(self.shop.withdraw_items([id]))
+            self.note_event(self.shop.withdraw_items([id]))
 
     @rule(data=st.data(), on=st.booleans())
     def set_available(self, data, on):
         ids = data.draw(st.lists(st.sampled_from(list(self.wares)), min_size=1, unique=True))
         self.off = self.off.difference(ids) if on else self.off.union(ids)
-        self.happened(self.shop.set_available(**{"on" if on else "off": ids}))
+        self.note_event(self.shop.set_available(**{"on" if on else "off": ids}))
 
     @rule(data=st.data())
     def roll_back(self, data):
@@ -270,7 +269,7 @@ class AnyLife(RuleBasedStateMachine):
         to = data.draw(st.sampled_from(sorted(self.past)))
         gone = {id: ware._replace(withdrawn=True) for id, ware in self.wares.items()}
         self.wares = gone | self.past[to]
-        self.happened(self.shop.roll_back(to))
+        self.note_event(self.shop.roll_back(to))
 
     # Slates
 
@@ -282,7 +281,7 @@ class AnyLife(RuleBasedStateMachine):
         clicks=st.lists(CLICKS, min_size=1, max_size=3),
     )
     def recommend(self, data, k, how, then, clicks):
-        allowed, request, n = self.shown(), {"k": k}, k
+        allowed, request, n = self.present(), {"k": k}, k
         ids = data.draw(st.lists(st.sampled_from(list(self.wares)), unique=True))
         if how == "exclude":
             request["exclude"], allowed = ids, allowed.difference(ids)
@@ -336,7 +335,7 @@ class AnyLife(RuleBasedStateMachine):
         if seq is not None:
             self.reports[token] = Report(click, seq, known is not None, known is not None)
             self.open.pop(token, None)
-            self.happened(receipt.seq)
+            self.note_event(receipt.seq)
         elif not known.timed_out:
             assert receipt.seq == known.seq
         return None
@@ -362,7 +361,7 @@ class AnyLife(RuleBasedStateMachine):
                 del self.open[token]
                 if wait:
                     self.reports[token] = Report(None, self.seq, timed_out=True)
-        self.noted(self.shop.seq)
+        self.note_events(self.shop.seq)
 
     # Settings, baseline, trial
 
@@ -370,7 +369,7 @@ class AnyLife(RuleBasedStateMachine):
     def change_settings(self, explore, no_click_after):
         changed = {"no_click_after": no_click_after} | ({} if explore is None else {"explore": explore})
         self.settings |= changed
-        self.happened(self.shop.change_settings(**changed))
+        self.note_event(self.shop.change_settings(**changed))
 
     @rule(data=st.data(), show=st.sampled_from(["", "policy", "baseline"]))
     def launch(self, data, show):
@@ -378,16 +377,16 @@ class AnyLife(RuleBasedStateMachine):
         present = [id for id, ware in self.wares.items() if not ware.withdrawn]
         if self.trial:
             check_refused(self.shop.remove_baseline, "baseline", "conflict")
-            self.happened(self.shop.stop_trial(show=show or "policy"))
+            self.note_event(self.shop.stop_trial(show=show or "policy"))
             self.trial = False
         elif not self.baseline and len(present) >= K:
-            self.happened(self.shop.set_baseline(data.draw(st.permutations(present))))
+            self.note_event(self.shop.set_baseline(data.draw(st.permutations(present))))
             self.baseline = True
         elif self.baseline and show:
-            self.happened(self.shop.start_trial())
+            self.note_event(self.shop.start_trial())
             self.trial = True
         elif self.baseline:
-            self.happened(self.shop.remove_baseline())
+            self.note_event(self.shop.remove_baseline())
             self.baseline = False
 
     # Stores
@@ -410,7 +409,7 @@ class AnyLife(RuleBasedStateMachine):
         with shop_at(self.store, clock=self.clock) as other:
             assert other.digest() == self.shop.digest()
             slate = other.recommend()
-            self.happened(other.feedback(slate, click=None).seq)
+            self.note_event(other.feedback(slate, click=None).seq)
             self.slates[slate.token], self.reports[slate.token] = slate.items, Report(None, self.seq)
         self.time_passes(0)
 

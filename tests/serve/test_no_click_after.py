@@ -81,7 +81,7 @@ def test_a_slate_without_feedback_counts_as_not_clicked_after_its_time(shop, clo
     assert shop.seq == seq
 
 
-def test_a_field_that_only_looks_like_a_timeout_is_none():
+def test_a_field_that_resembles_a_timeout_is_none():
     end = with_time_out(b"", 1234)
     assert timed_out(end) == 1234
     # A field of a later version that happens to end with the same bytes.
@@ -140,7 +140,7 @@ def test_a_thread_does_it_by_itself(open_shop):
     assert shop.audit().equal
 
 
-def test_replicas_time_out_a_slate_once_and_not_if_another_has_its_feedback(replicas, clock):
+def test_replicas_time_out_a_slate_once_and_not_if_one_has_its_feedback(replicas, clock):
     one, two = replicas
     clicked, silent = one.recommend(), one.recommend()
     same = one.recommend(request_id="page"), two.recommend(request_id="page")
@@ -176,14 +176,14 @@ def test_a_flag_sets_it_at_the_first_start_and_changes_it_later(tmp_path):
     (tmp_path / "items.csv").write_text("id\na\nb\nc\n")
     given = {"catalog": str(tmp_path / "items.csv"), "store": str(tmp_path / "a.db"), "policy": "cascade-ts"}
 
-    def served(**more):
+    def start(**more):
         settings, origins = load_settings({**given, **more}, {})
         opened = open_for(settings, given=[name for name, origin in origins.items() if origin == "flag"])
         with opened.service as service:
             return service.describe("default")["no_click_after"], len(opened.notes)
 
-    assert [served(no_click_after="30m"), served()] == [(1800.0, 0)] * 2
-    assert [served(no_click_after="90s"), served(no_click_after="0")] == [(90.0, 1), (0.0, 1)]
+    assert [start(no_click_after="30m"), start()] == [(1800.0, 0)] * 2
+    assert [start(no_click_after="90s"), start(no_click_after="0")] == [(90.0, 1), (0.0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_model_that_gets_feedback_of_clicks_alone_has_a_warning():
     assert "no_click_after" in warning
     (early,) = Reports().warnings(stats_of([0] * ENOUGH, begin), begin)
     assert early.startswith("100% of the slates")
-    assert Reports().warnings(stats_of([0] * (ENOUGH - 1), begin), begin) == [], "too few to tell"
+    assert Reports().warnings(stats_of([0] * (ENOUGH - 1), begin), begin) == [], "too few slates"
     assert Reports().warnings(stats_of([0] * 180 + [-1] * 20, begin), begin) == []
 
 

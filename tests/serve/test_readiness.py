@@ -42,7 +42,7 @@ def fail(patch, site, name, error):
     patch.setattr(site.service.store, name, failing)
 
 
-def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site, monkeypatch):
+def test_a_failed_write_ends_readiness_for_feedback_until_one_succeeds(site, monkeypatch):
     assert readiness(site) == [READY, READY]
     assert site.ask("GET", FOR_FEEDBACK).json() == {"status": "ready", "age": 0.0}
     with monkeypatch.context() as patch:

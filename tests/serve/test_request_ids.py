@@ -29,7 +29,7 @@ def test_the_same_slate_and_token_whatever_was_learned_in_between(open_shop):
     assert shop.recommend(request_id="1") != shop.model("bakery").recommend(request_id="1")
 
 
-def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(open_shop):
+def test_after_a_restart_slates_may_differ_and_the_first_feedback_counts(open_shop):
     shop = open_shop(policy="cascade-lin-ts")
     first = slates_of(shop)
     learn(shop, 2)

@@ -226,12 +226,12 @@ def test_a_model_that_two_threads_find_at_once_is_one(shop, monkeypatch):
     (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
     stored = service.store.create("new", [NewEvent(*first[1:])])
     monkeypatch.setattr(model_set, "recover", slow)
-    found = []
+    models = []
     threads = [
-        threading.Thread(target=lambda: found.append(service.models.take_up(stored))) for _ in range(2)
+        threading.Thread(target=lambda: models.append(service.models.take_up(stored))) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found[0] is found[1] is service.model("new")
+    assert models[0] is models[1] is service.model("new")

@@ -67,7 +67,7 @@ def rows_of(*rows):
         b"\x00",
     ],
 )
-def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learned(payload):
+def test_feedback_that_cannot_be_is_passed_over_and_later_events_count(payload):
     log, plain = Log(), Log()
     good = feedback_payload(0, 0, rows_of(0, 1))
     assert fold(log.model.engine, [good, payload, good]).tolist() == [0, SKIPPED, 0]
@@ -76,7 +76,7 @@ def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learn
         np.testing.assert_array_equal(mine, its)
 
 
-def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it():
+def test_a_log_with_feedback_that_cannot_be_replays_to_one_state():
     log = Log()
     log.feedback([0, 1, 2], 1)
     log.feedback([0, 99], 1)
@@ -86,7 +86,7 @@ def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it():
     assert restored(log, log.model.snapshot()[1]).digest() == log.model.digest()
 
 
-def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an_event():
+def test_slates_made_ahead_equal_those_of_their_numbers_until_an_event():
     log = Log().eventful()
     model = log.model
     seen = set()
@@ -106,7 +106,7 @@ def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an
             log.feedback(ranked.rows.tolist(), 0)
 
 
-def test_what_is_made_ahead_is_little_where_feedback_comes_after_every_slate():
+def test_few_slates_are_made_ahead_where_feedback_follows_every_slate():
     log = Log()
     for _ in range(30):
         log.feedback(log.model.next_slate()[1].rows.tolist(), None)
@@ -181,14 +181,14 @@ def test_the_compiled_replay_is_the_policy_learning_one_slate_at_a_time(policy, 
     payloads = []
     for step in range(60):
         n = int(draw.integers(0, K + 1))
-        told = None if step % 3 else int(draw.integers(0, n + 1))
-        clicks = np.flatnonzero(draw.random(n if told is None else told) < 0.6).tolist()
+        seen = None if step % 3 else int(draw.integers(0, n + 1))
+        clicks = np.flatnonzero(draw.random(n if seen is None else seen) < 0.6).tolist()
         context = draw.normal(size=n_context)
         features = draw.normal(size=(n if step % 4 == 0 else 0, width))
         rows = rows_of(*draw.permutation(13)[:n].tolist())
         payloads.append(
             full_payload(
-                clicks, ISSUED, rows, examined=told, context=context.tobytes(), features=features.tobytes()
+                clicks, ISSUED, rows, examined=seen, context=context.tobytes(), features=features.tobytes()
             )
         )
     assert {len(read_feedback(payload).clicks) for payload in payloads} == {0, 1, 2, 3}
@@ -216,8 +216,8 @@ def test_feedback_with_more_that_cannot_be_is_passed_over(monkeypatch):
     good = full_payload([0, 2], 0, rows, examined=3, context=context, features=features)
     head, more = struct.Struct("<hq"), struct.Struct("<HhHH")
 
-    def changed(*, n=3, told=3, n_context=2, columns=4, marks=5):
-        numbers = more.pack(n, told, n_context, columns)
+    def changed(*, n=3, seen=3, n_context=2, columns=4, marks=5):
+        numbers = more.pack(n, seen, n_context, columns)
         return head.pack(-3, 0) + numbers + bytes([marks]) + rows + context + features
 
     assert changed() == good
@@ -232,9 +232,9 @@ def test_feedback_with_more_that_cannot_be_is_passed_over(monkeypatch):
         "features too few": full_payload([0], 0, rows, context=context, features=floats(*range(9))),
         "no such row": full_payload([0], 0, rows_of(0, 13, 1), context=context),
         "more than k": full_payload([0], 0, rows_of(0, 1, 2, 3), context=context),
-        "examined beyond the slate": changed(told=4),
-        "examined below nothing": changed(told=-2),
-        "clicked beyond examined": changed(told=2),
+        "examined beyond the slate": changed(seen=4),
+        "examined below nothing": changed(seen=-2),
+        "clicked beyond examined": changed(seen=2),
         "clicked beyond the slate": changed(marks=5 | 8),
         "fewer rows than there are": changed(n=2),
         "endless rows": changed(n=65_535),
