@@ -83,11 +83,11 @@ def test_a_thousand_candidates_have_room_and_more_are_reported():
         rows = np.sort(draw.choice(n_rows, n, replace=False))
         assert Drawn(9, b"mark", candidates=rows).packed(n_rows)[1] == ""
     assert len(pack_rows(np.arange(300_000), 1_000_000)) < MOST_BYTES, "neighbours take little room"
-    rows = np.sort(draw.choice(1_000_000, 5_000, replace=False))
+    rows = np.sort(draw.choice(1_000_000, 1_500, replace=False))
     for drawn, reason in (
         (Drawn(9, b"mark", 2, candidates=rows), TOO_MANY_CANDIDATES),
         (Drawn(9, b"mark", 2, exclude=rows), TOO_MANY_CANDIDATES),
-        (Drawn(9, b"mark", 2, candidates=rows[:9], features=draw.random(999)), TOO_MANY_FEATURES),
+        (Drawn(9, b"mark", 2, candidates=rows[:9], features=draw.random(300)), TOO_MANY_FEATURES),
     ):
         fields, why = drawn.packed(1_000_000)
         assert why == reason
