@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from generate import BUILT, COMMANDS, COMMITTED
 
+from firstclick import policy_classes
+from tests.support.policies import COMPILED
+
 ROOT = Path(__file__).parents[1]
 # Written when the site is built. mkdocs checks the links between them.
 BUILT_PAGES = {ROOT / "docs" / name for name in BUILT}
@@ -45,15 +48,19 @@ def run_script(tmp_path, monkeypatch, capsys):
     return run_script
 
 
+def marks_of(code):
+    """Checks of a class that is compiled anew, and policies that make test does not compile, are long."""
+    named = {name for name in policy_classes() if re.search(rf'"{name}[":]', code)}
+    return [pytest.mark.long] * ("check_policy(" in code or not named <= {*COMPILED})
+
+
 def python_blocks():
     for page in PAGES:
         # tests/evaluation/test_story.py and tests/test_readme.py run their commands in order.
         if page.stem in ("log_to_launch", "README"):
             continue
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
-            # All conformance checks of a class that is compiled anew each time.
-            marks = [pytest.mark.long] if "check_policy(" in block else []
-            yield pytest.param(block, id=f"{page.name}-{number}", marks=marks)
+            yield pytest.param(block, id=f"{page.name}-{number}", marks=marks_of(block))
 
 
 @pytest.mark.parametrize("block", list(python_blocks()))
@@ -97,8 +104,8 @@ ALONE = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name !=
 
 def examples():
     for path in ALONE:
-        # All conformance checks; tests/policies/test_skeleton.py runs most of them in plain Python.
-        yield pytest.param(path, id=path.name, marks=[pytest.mark.long] * (path.stem == "skeleton_policy"))
+        # tests/policies/test_skeleton.py runs most checks of the skeleton in plain Python.
+        yield pytest.param(path, id=path.name, marks=marks_of(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("example", list(examples()))
