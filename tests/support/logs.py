@@ -141,9 +141,10 @@ def append_unchecked(shop, kind, *fields):
     return service._change(service.model(shop.name), getattr(events, kind)(*fields))
 
 
-def correct_unchecked(shop, seq, items, clicks, *, issued=999, **more):
-    """Write a correction of the slate of this event, whatever it was."""
-    rows = np.array(shop.service.model(shop.name).catalog.rows_of(items), "<u4").tobytes()
+def correct_unchecked(shop, seq, items, clicks, *, rows=None, issued=999, **more):
+    """Write a correction of the slate of this event, whatever it was; `rows` need not be those of items."""
+    rows = shop.service.model(shop.name).catalog.rows_of(items) if rows is None else rows
+    rows = np.array(rows, "<u4").tobytes()
     append_unchecked(shop, "Correction", seq, 0.0, full_payload(clicks, issued, rows, **more))
 
 
