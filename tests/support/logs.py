@@ -7,8 +7,17 @@ import numpy as np
 
 from firstclick.serve import Tuning
 from firstclick.serve.log import events
+from firstclick.serve.log.copies import seen_by
 from firstclick.serve.log.drawn import read_drawn
-from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
+from firstclick.serve.log.events import (
+    Created,
+    Event,
+    Kind,
+    NewEvent,
+    feedback_payload,
+    full_payload,
+    unpacked,
+)
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.export import export_model
@@ -106,6 +115,15 @@ def fork_of(shop, name, *archives):
     with whole_log(shop, archives) as log:
         fork(shop.service.store, log, entry_of(shop), name)
     return shop.model(name)
+
+
+def check_has_logs_of(shop, *origins):
+    """The log of a fork has those of its origins, to the last bit."""
+    events = raw_events(shop)
+    created = unpacked(events[0], Created)
+    for position, origin in enumerate(origins):
+        its = raw_events(origin)
+        assert [seen_by(event, position, created) for event in events[: len(its)]] == its
 
 
 def replay(shop, *, use_snapshots=False):
