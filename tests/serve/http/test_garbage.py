@@ -33,7 +33,7 @@ def test_a_few_objects_are_examined_once_and_many_never(garbage, collections, n_
     assert gc.get_threshold()[2] == NEVER
     garbage.tidy()
     assert full_collections() == full + n_full
-    assert not {id(one) for one in kept} & {id(one) for one in gc.get_objects()}, "they are frozen"
+    assert not {*map(id, kept)} & {*map(id, gc.get_objects())}, "they are frozen"
     garbage.tidy()
     assert full_collections() == full + n_full, "nothing came since"
 
