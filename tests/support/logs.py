@@ -16,6 +16,7 @@ from firstclick.serve.log.events import (
     NewEvent,
     feedback_payload,
     full_payload,
+    read_feedback,
     unpacked,
 )
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
@@ -72,6 +73,11 @@ def entry_of(shop):
 def raw_events(shop):
     """The events as they are written."""
     return [event for chunk in shop.service.store.events(entry_of(shop).id, 0) for event in chunk]
+
+
+def drawn_of(event):
+    """The record of the draw of a slate."""
+    return read_drawn(read_feedback(event.payload).fields)
 
 
 def feedback_of(shop):
