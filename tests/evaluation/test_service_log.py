@@ -34,7 +34,7 @@ from firstclick.serve.store import open_store
 from firstclick.streams import stream
 from tests.support.arrays_log import hand_ordered_log
 from tests.support.clock import Clock
-from tests.support.launching import drawn_of, events_of, slates_of
+from tests.support.logs import drawn_of, feedback_of, raw_events
 from tests.support.shop import items
 
 
@@ -349,7 +349,7 @@ def test_exploration_is_mixed_in(open_small):
     (last,) = of(shop, last=1).slates
     np.testing.assert_allclose(chances(last), chances(found.slates[-1]))
     model = shop.service.model("shop")
-    asked = model.request_of(drawn_of(events_of(shop.service)[-1]), ())
+    asked = model.request_of(drawn_of(raw_events(shop)[-1]), ())
     uniform = uniform_chances(asked, N, np.array(last.rows))
     np.testing.assert_allclose(uniform, [1 / 5, 1 / 20])
     near = 0.7 * slate_propensity(model.engine, asked, np.array(last.rows)).chances + 0.3 * uniform
@@ -427,7 +427,7 @@ def test_slate_without_a_record_of_its_draw_has_no_propensity(open_small):
     shop = open_small()
     play_liking(shop, 5)
     store = shop.service.store
-    event = slates_of(shop.service)[2]
+    event = raw_events(shop)[feedback_of(shop)[2]["seq"] - 1]
     fields = read_feedback(event.payload).fields
     bare = event._replace(payload=event.payload[: -len(fields)])
 

@@ -69,12 +69,12 @@ def check_refits(url):
     """The model of the default was in the middle of a refit after many events, and refits took effect."""
     with open_store(url) as store:
         (stored,) = [stored for stored in store.models() if stored.name == "cafe"]
-        model, servers, done = recover(store, stored._replace(head=1)), Counter[int](), set[float]()
+        model, stages, done = recover(store, stored._replace(head=1)), Counter[int](), set[float]()
         for event in chain.from_iterable(store.events(stored.id, 1)):
             model.apply([event], lambda seq: recover(store, stored._replace(head=seq)).known())
-            servers[int(model.engine.state.refit[STAGE])] += 1
+            stages[int(model.engine.state.refit[STAGE])] += 1
             done.add(model.engine.state.refit[DONE])
-    assert sum(servers.values()) - servers[0] >= 30, servers
+    assert sum(stages.values()) - stages[0] >= 30, stages
     assert max(done) >= 3, done
 
 

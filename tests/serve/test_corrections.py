@@ -169,13 +169,13 @@ def test_a_correction_that_fits_no_slate_is_passed_over(open_shop):
     before, skipped = counts(shop), lambda: shop.service.model("shop").click_stats.skipped
     wrong = [
         (4, [0], {}), (3, [], {}), (3, [2], {"examined": 1}), (3, [0], {"features": np.zeros(12).tobytes()}),
-        (3, [0], {"context": np.zeros(1).tobytes()}),
+        (3, [0], {"context": np.zeros(1).tobytes()}), (3, [0], {"rows": [0, 1, 99]}),
     ]  # fmt: skip
     for n_items, clicks, more in wrong:
         logs.correct_unchecked(shop, 5, IDS[:n_items], clicks, **more)
     logs.append_unchecked(shop, "Correction", 5, 0.0, b"nonsense")
     assert counts(shop) == before
-    assert (skipped(), shop.seq) == (6, 17)
+    assert (skipped(), shop.seq) == (7, 18)
 
 
 @pytest.mark.parametrize("policy", CORRECTING)

@@ -80,7 +80,7 @@ def test_tastes_differ_between_seeds():
     assert len({int(attractions(seed).argmax()) for seed in SEEDS}) > 5
 
 
-def test_the_first_that_attracts_is_click_rate():
+def test_the_first_item_that_attracts_is_clicked():
     users = DemoUsers(1)
     slate = sorted((item.id for item in demo_catalog().items), key=users.attract)[-3:]
     attracts = np.array([users.attract(item) for item in slate])
@@ -95,7 +95,7 @@ def test_the_first_that_attracts_is_click_rate():
     assert [again.click(slate) for _ in range(500)] == clicks[:500]
 
 
-def test_an_empty_slate_has_no_click_and_a_new_item_average_attraction():
+def test_empty_slates_get_no_click_and_new_items_attract_as_the_mean():
     users = DemoUsers(1)
     assert users.click([]) is None
     assert users.attract("new") == users.attract(17) == pytest.approx(attractions(1).mean())

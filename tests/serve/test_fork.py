@@ -11,7 +11,17 @@ from firstclick.serve.log.events import Created, Kind, NewEvent, packed, unpacke
 from firstclick.serve.model.fork import COPIES, fork
 from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
 from tests.support.clock import Clock
-from tests.support.logs import QUIET, entry_of, feedback_of, move_to_archive, raw_events, replay, reproduce
+from tests.support.logs import (
+    QUIET,
+    check_has_logs_of,
+    entry_of,
+    feedback_of,
+    fork_of,
+    move_to_archive,
+    raw_events,
+    replay,
+    reproduce,
+)
 from tests.support.policies import COMPILED, OTHERS
 from tests.support.refusals import check_refused
 from tests.support.seam import BY_HAND
@@ -220,12 +230,29 @@ def test_a_policy_that_is_given_the_same_gets_the_same_bytes(open_shop):
     assert raw_events(forked)[1:] == raw_events(shop)[1:]
 
 
-def test_slates_of_a_fork_of_a_fork_stay_their_origins(shop):
-    run_eventful(shop)
+def test_a_fork_draws_slates_of_its_own_and_the_same_policy_the_same(shop):
+    play(shop, 3)
+    forked, copy = shop.fork("cascade-lin-ts", "forked"), fork_of(shop, "copy")
+    shop.run_background()
+    slates = [
+        [model.recommend(request_id=str(number)).items for number in range(20)]
+        for model in (shop, copy, forked)
+    ]
+    assert slates[0] == slates[1] != slates[2]
+
+
+def test_slates_of_a_fork_of_a_fork_stay_their_origins(shop, open_shop, tmp_path):
+    calls = run_eventful(shop)
     second = shop.fork("cascade-mixed", "second")
-    second.put_items([Item("n2", features=[5.5, 0.75, 2.0, 0.1])])
-    play(second, 12)
+    put = call("put_items", [Item("n2", features=[5.5, 0.75, 2.0, 0.1])])
+    put(second)
+    calls += [put, *play(second, 12)]
     third = second.fork("cascade-lin-ts", "third")
+    new = open_shop(tmp_path / "new.db", policy="cascade-lin-ts", features=PRICES)
+    for each in calls:
+        each(new)
+    check_same(third, new)
+    check_has_logs_of(third, shop, second)
     third.feedback(third.recommend(), 0)
     audit, n = reproduce(third), len(feedback_of(shop))
     assert (audit.equal, audit.differing, audit.not_evaluable) == (n + 13, 0, {})

@@ -212,7 +212,8 @@ class AnyLife(RuleBasedStateMachine):
             "corrected": sum(report.corrected for report in reports),
         }  # fmt: skip
         assert {name: facts[name] for name in expected} == expected
-        np.testing.assert_array_equal(*self.shop.rows())
+        if self.kinds:
+            np.testing.assert_array_equal(*self.shop.rows())
 
     # Items
 

@@ -25,6 +25,9 @@ def test_the_same_slate_and_token_whatever_was_learned_in_between(open_shop):
     assert shop.feedback(first, 1).status == "accepted"
     assert shop.recommend(request_id="visit 1", exclude=["i1"]) == first
     assert shop.feedback(first, 1).status == "duplicate"
+    shop.service.clock.move(61)
+    shop.run_background()
+    assert shop.describe()["recommended"] == shop.service.recommended["shop"] == 1 + 30
     shop.service.create("bakery", policy="cascade-ts", k=2, items=list(shop.items().values()), seed=5)
     assert shop.recommend(request_id="1") != shop.model("bakery").recommend(request_id="1")
 

@@ -202,7 +202,7 @@ def test_changes_of_items_reach_the_arms(shop, rival):
     rival.withdraw_items(["i0", "i1", "i2", 7, "i4", "i6", "i7", "i8", "i9", "i10"])
     shop.withdraw_items(["i11", "Grüße"])
     assert [*rival.items()] == ["new"]
-    assert len(answer(shop, 0, unit=unit).items) in (1, K)
+    assert answer(shop, 0, unit=unit).items == ["new"]
     rival.put_items([Item("its own")])
     rival.withdraw_items(["new"])
     assert "its own" not in answer(shop, 0, unit=unit).items

@@ -60,6 +60,9 @@ def test_the_holdout_is_shown_the_list_and_others_the_policy_as_the_guardrail_al
     for _ in range(10):
         held = shop.recommend(unit=shop.unit_in(1))
         assert (held.items, held.reasons) == (LIST[:K], ("holdout",) * K)
+    # Positions for which the list has no item are the policy's.
+    held = shop.recommend(unit=shop.unit_in(1), candidates=["i0", "i2", "i5"], pinned={1: "i5"})
+    assert held.reasons == ("holdout", "pinned", "policy")
     others = Counter(shop.recommend(unit=shop.unit_in(0)).reasons[0] for _ in range(200))
     assert set(others) == {"floor", "policy"}
     without_unit = Counter(shop.recommend().reasons[0] for _ in range(200))
@@ -231,6 +234,8 @@ def test_a_stopped_trial_shows_what_was_asked_and_counts_late_pages(shop):
     shop.stop_trial(show="baseline")
     slate = shop.recommend()
     assert (slate.items, slate.reasons) == (LIST[:K], ("baseline",) * K)
+    assert shop.recommend(candidates=["i0", "i2", "i5"]).reasons == ("baseline", "policy", "policy")
+    assert shop.recommend(candidates=["i0", "i1", "i5"]).reasons == ("policy",) * K
     shop.feedback(late, 0)
     report = shop.trial_report()
     assert (report.running, report.shown_since, report.stopped_because) == (False, "baseline", "asked")

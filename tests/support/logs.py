@@ -7,8 +7,18 @@ import numpy as np
 
 from firstclick.serve import Tuning
 from firstclick.serve.log import events
+from firstclick.serve.log.copies import seen_by
 from firstclick.serve.log.drawn import read_drawn
-from firstclick.serve.log.events import Event, Kind, NewEvent, feedback_payload, full_payload
+from firstclick.serve.log.events import (
+    Created,
+    Event,
+    Kind,
+    NewEvent,
+    feedback_payload,
+    full_payload,
+    read_feedback,
+    unpacked,
+)
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.export import export_model
@@ -65,6 +75,11 @@ def raw_events(shop):
     return [event for chunk in shop.service.store.events(entry_of(shop).id, 0) for event in chunk]
 
 
+def drawn_of(event):
+    """The record of the draw of a slate."""
+    return read_drawn(read_feedback(event.payload).fields)
+
+
 def feedback_of(shop):
     """The events of slates, as `firstclick log` prints them."""
     return [event for event in shop.events() if event["kind"] == "feedback"]
@@ -108,6 +123,15 @@ def fork_of(shop, name, *archives):
     return shop.model(name)
 
 
+def check_has_logs_of(shop, *origins):
+    """The log of a fork has those of its origins, to the last bit."""
+    events = raw_events(shop)
+    created = unpacked(events[0], Created)
+    for position, origin in enumerate(origins):
+        its = raw_events(origin)
+        assert [seen_by(event, position, created) for event in events[: len(its)]] == its
+
+
 def replay(shop, *, use_snapshots=False):
     """The digest of a replay of the stored log."""
     return recover(shop.service.store, entry_of(shop), use_snapshots=use_snapshots).digest()
@@ -141,9 +165,10 @@ def append_unchecked(shop, kind, *fields):
     return service._change(service.model(shop.name), getattr(events, kind)(*fields))
 
 
-def correct_unchecked(shop, seq, items, clicks, *, issued=999, **more):
-    """Write a correction of the slate of this event, whatever it was."""
-    rows = np.array(shop.service.model(shop.name).catalog.rows_of(items), "<u4").tobytes()
+def correct_unchecked(shop, seq, items, clicks, *, rows=None, issued=999, **more):
+    """Write a correction of the slate of this event, whatever it was; `rows` need not be those of items."""
+    rows = shop.service.model(shop.name).catalog.rows_of(items) if rows is None else rows
+    rows = np.array(rows, "<u4").tobytes()
     append_unchecked(shop, "Correction", seq, 0.0, full_payload(clicks, issued, rows, **more))
 
 

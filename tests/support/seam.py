@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from firstclick.cli.stores import _words
-from firstclick.serve import Item, Tuning, open_service
+from firstclick.serve import Item, Tuning
 from firstclick.serve.log.events import Kind, TrialStarted, as_json, unpacked
 from firstclick.trials.assignment import bucket_of
 
@@ -121,18 +121,11 @@ class Model:
         )
 
     def rows(self):
-        """Return the rows that the policy reads, and those that come of the values of the items."""
+        """Return the rows that the policy reads of a table, and those of the values of the items."""
         catalog = self.service.model(self.name).catalog
-        if catalog.encoder is None:
-            return catalog.table, catalog.table
         rows, _ = catalog.encoder.encode([catalog.values[id] for id in catalog.items])
         return catalog.table, rows if catalog.scale is None else catalog.scale.apply(rows)
 
 
 def model(service, name="shop"):
     return Model(service, name)
-
-
-def open_by_hand(store, clock, *, tuning=BY_HAND, **settings):
-    """Open a service in which time passes only by the clock, and nothing runs by itself."""
-    return open_service(store, clock=clock, tuning=tuning, **settings)

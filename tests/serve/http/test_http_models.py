@@ -40,6 +40,24 @@ def test_items_come_change_and_go(site):
     assert (description["withdrawn"], description["seq"]) == (3, bulk.json()["seq"])
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_one_item_keeps_what_is_not_sent_and_null_clears(site, method):
+    tea = {"id": "tea", "name": "Tea", "group": "leaves", "features": [0.0, 1.0], "available": True}
+    for body, changed in (
+        ({}, {}),
+        ({"features": [0.5, 0.5]}, {"features": [0.5, 0.5]}),
+        ({"name": "Green tea"}, {"name": "Green tea"}),
+        ({"group": None}, {"group": ""}),
+        ({"available": False}, {"available": False}),
+        ({"name": None, "group": "drinks"}, {"name": "", "group": "drinks"}),
+        ({"features": None}, {"features": [0.725, 0.475]}),  # the mean of all
+    ):
+        assert site.ask(method, f"{SHOP}/items/tea", body).status_code == 200
+        _, listed, *_ = site.ask("GET", f"{SHOP}/items").json()["items"]
+        tea |= changed
+        assert listed == tea | {"features": pytest.approx(tea["features"])}
+
+
 def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site):
     assert site.ask("DELETE", f"{SHOP}/items/7").status_code == 200
     assert 7 not in item_ids(site)
@@ -190,3 +208,7 @@ def test_a_model_of_another_version_is_not_served_and_the_others_are(open_site, 
     assert "retry-after" not in refused.headers, "trying again does not help"
     assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
     site.service.run_background()
+    site.service.delete("shop")
+    unready = site.ask("GET", "/health/ready")
+    assert unready.status_code == 503
+    assert "model 'counts' cannot be served" in unready.json()["error"]["message"]

@@ -1,5 +1,6 @@
 """Files over HTTP: sent and taken in pieces, off the event loop, no faster than the other side."""
 
+import asyncio
 import socket
 import threading
 from contextlib import closing
@@ -9,7 +10,7 @@ import pytest
 
 from firstclick.serve import Service
 from firstclick.serve.store.store import Base
-from tests.support.serving import a_server, comes_to
+from tests.support.serving import Exchange, a_server, comes_to
 
 EXPORT, IMPORT = "/v1/models/shop/export", "/v1/models/new/import"
 OCTETS = "application/octet-stream"
@@ -51,6 +52,23 @@ def test_an_export_is_made_in_threads_and_sent_in_pieces(site, monkeypatch):
     assert pieces.closed
     head = site.ask("HEAD", EXPORT)
     assert (head.status_code, head.content) == (200, b"")
+
+
+def test_the_next_piece_is_made_when_the_last_is_taken(site, monkeypatch):
+    monkeypatch.setattr("firstclick.serve.http.streams.TAKEN_WITHIN", 0.3)
+    pieces = Pieces(monkeypatch)
+
+    class TakesThree(Exchange):
+        async def _receive(self):
+            await asyncio.Event().wait()
+
+        async def _send(self, message):
+            await super()._send(message)
+            if len(self.sent) == 1 + 3:
+                await asyncio.Event().wait()
+
+    exchange = site.runner.run(TakesThree(site.app).ask("GET", EXPORT))
+    assert (pieces.made, len(exchange.sent), pieces.closed) == (3, 4, True)
 
 
 @pytest.mark.parametrize("leaves", [True, False])
