@@ -45,4 +45,7 @@ def missing_paths(file, source):
 def test_paths_in_comments_and_docstrings_exist():
     files = tracked_sources()
     assert len(files) > 300
+    wrong = "no" + "where.py"
+    (found,) = missing_paths(Path(__file__), f"1\n# As in tests/{wrong}, not as in tests/test_paths.py.\n")
+    assert found == f"tests/test_paths.py:2 tests/{wrong}"
     assert [path for file in files for path in missing_paths(file, file.read_text(encoding="utf-8"))] == []

@@ -102,6 +102,6 @@ def test_mistakes_are_one_sentence(run, mistaken, monkeypatch, pytestconfig, fil
 
 
 def contents(folder):
-    """Each file and its size, without those that SQLite keeps while it reads."""
+    """Each file and its bytes, without those that SQLite keeps while it reads."""
     paths = (path for path in folder.rglob("*") if not path.name.endswith(("-wal", "-shm")))
-    return sorted((os.fspath(path), path.stat().st_size) for path in paths)
+    return sorted((os.fspath(path), path.is_file() and path.read_bytes()) for path in paths)

@@ -212,3 +212,12 @@ def test_options_of_a_scenario_decide_what_features_are_learned_from(matrix):
     ranks = np.random.default_rng(1).permutation(31)
     stage = FeedbackScenario(matrix, rank=4, n_items=5, pick="source", item_ranks=ranks).stage(2, 0)
     assert stage.item_names == [f"item {item}" for item in np.argsort(ranks)[:5]]
+
+
+def test_random_items_are_others_in_each_run_and_with_each_seed(matrix):
+    def items(seed, run):
+        return tuple(FeedbackScenario(matrix, n_items=5, pick="random").stage(seed, run).item_names)
+
+    assert items(2, 0) == items(2, 0)
+    # Two draws of 5 from 31 items are equal once in 170,000 times.
+    assert len({items(seed, run) for seed in (2, 3) for run in range(3)}) == 6

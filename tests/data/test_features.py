@@ -1,6 +1,8 @@
 import os
+import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from firstclick.data import features, truncated_svd
+from firstclick.data import features, read_features, truncated_svd
 from firstclick.errors import InvalidInput, WorkFailed
 
 
@@ -146,3 +148,37 @@ def test_bits_do_not_depend_on_process_or_number_of_threads():
         assert done.returncode == 0, done.stderr
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+class Pickled:
+    """Whoever unpickles this makes a folder."""
+
+    def __reduce__(self):
+        return os.mkdir, ("unpickled",)
+
+
+def test_a_file_that_is_not_numbers_is_refused_and_never_unpickled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("object.npy", np.array([[Pickled()]]), allow_pickle=True)
+    np.save("whole.npy", np.array([[1, 2]], dtype=object), allow_pickle=True)
+    np.save("complex.npy", np.ones((2, 2)) * 1j)
+    np.save("flat.npy", np.ones(3))
+    np.save("words.npy", np.array([["wide", "high"]]))
+    Path("garbage.npy").write_bytes(bytes(range(256)))
+    Path("pickle.npy").write_bytes(pickle.dumps([[Pickled()]]))
+    Path("named.csv").write_text("width,height\n1,2\n")
+    Path("infinite.csv").write_text("1,2\n3,inf\n")
+    for name, problem in (
+        ("object.npy", "object.npy: not a .npy file of numbers"),
+        ("whole.npy", "whole.npy: not a .npy file of numbers"),
+        ("garbage.npy", "garbage.npy: not a .npy file of numbers"),
+        ("pickle.npy", "pickle.npy: not a .npy file of numbers"),
+        ("complex.npy", "complex.npy: .*numbers.*complex128"),
+        ("words.npy", "words.npy: .*numbers"),
+        ("flat.npy", "flat.npy: .*two dimensions"),
+        ("named.csv", "named.csv line 1: features must be numbers"),
+        ("infinite.csv", "infinite.csv line 2: features must be finite"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            read_features(name)
+    assert not Path("unpickled").exists()

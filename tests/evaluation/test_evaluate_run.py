@@ -125,6 +125,12 @@ def at(rows, value):
     return change
 
 
+def certain_log():
+    """Always today's list."""
+    items = np.tile(TODAY, (800, 1))
+    return ArraysLog(items, cascade_clicks(items, stream(1, "clicks")), np.ones(items.shape))
+
+
 def first_only(n, clicks):
     """The first slates of the log, with these clicks."""
     items, _, propensities = same_log()._arrays
@@ -134,6 +140,7 @@ def first_only(n, clicks):
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
+        (certain_log, "The logger was certain of every slate"),
         (lambda: same_log(propensities=lambda chances: chances[:, ::-1]), "must not rise"),
         (lambda: same_log(propensities=None), "made up has no propensities"),
         *(

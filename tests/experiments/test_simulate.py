@@ -226,3 +226,14 @@ def test_free_row_is_learned_for_each_run_and_not_counted_in_regret():
     first = simulate(["cascade-ucb1"], BernoulliWorld([0.5] * 10), k=5, steps=1, runs=30, seed=1)
     # With one row for all runs, items that attracted in it would be in nearly every first slate.
     assert max(shown.share for shown in first.results[0].shown) < 0.9
+
+
+@OTHERS
+def test_a_horizon_shorter_than_the_run_is_noted():
+    def note(steps):
+        (only,) = simulate(["cascade-lin-ucb:c=theory,horizon=20"], LINEAR, k=2, steps=steps).notes
+        return only
+
+    assert "it holds for 20 steps, and 21 are played" in note(21)
+    assert "Theorem 1" in note(20)
+    assert "are played" not in note(20)

@@ -114,6 +114,7 @@ def weights(k):
     return ((1 - uniform) ** -k - 1) / k * (1 + 0.1 * np.sin(np.arange(2000))) + 1
 
 
+# From arviz 0.23.4: `arviz.psislw` and the fit within it, in an environment of its own.
 @pytest.mark.parametrize(
     ("k", "by_psis", "by_fit"),
     [

@@ -18,8 +18,8 @@ from firstclick import make_policy
 from firstclick.data.sources import make_source
 from firstclick.errors import UnknownName
 from firstclick.experiments.cells import recorded_steps
-from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, WORDS
-from firstclick.studies.paper.evidence import Case, Evidence, evidence_of
+from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS
+from firstclick.studies.paper.evidence import LEARNING_PARTS, Case, Evidence, evidence_of
 from firstclick.studies.paper.experiments import mode_named
 from firstclick.studies.paper.judge import METHOD, as_json, judge
 from firstclick.studies.paper.summary import claim_rows, claims_headline, tally
@@ -180,7 +180,28 @@ def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule():
         assert claim.sentence.endswith(".")
         assert claim.criterion.rule.endswith(".")
         assert claim.criterion.rule.startswith("No rule") == (claim.id in NEVER)
-    assert len({claim.criterion.experiment for claim in CLAIMS}) == 7
+    experiments = {f"experiment {number}" for number in (1, 2, 3, 4)}
+    assert {claim.criterion.experiment for claim in CLAIMS} == {
+        "data", *experiments, "sweep of sigma", "sweep of c"
+    }  # fmt: skip
+
+
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?[kM]?")
+
+
+def test_every_number_in_a_rule_is_a_limit_that_decides():
+    given = {f"{limit:.3g}" for word in WORDS for limit in (word.low, word.high)}
+    given |= {f"{value:g}" for value in (1, LEARNING_PARTS, min(WIDTHS), max(WIDTHS))}
+    given |= {f"{value**2:g}" for value in (min(SIGMAS), max(SIGMAS))} | {"95"}
+    for claim in CLAIMS:
+        numbers = set(NUMBER.findall(claim.criterion.rule))
+        figures = claim.criterion.find(PAPER[claim.dataset].evidence()).figures
+        if "printed" not in figures:
+            assert numbers <= given, claim.id
+            continue
+        low, end = figures["limits"]
+        limits = {f"{low:,}"} if "chosen" in claim.criterion.rule else {f"{low:,}", f"{end:,}"}
+        assert numbers == {figures["printed"], *limits}, claim.id
 
 
 def declared(name):
