@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from firstclick.data import features, read_features, truncated_svd
+from firstclick.data import features, truncated_svd
 from firstclick.errors import InvalidInput, WorkFailed
 
 
@@ -150,8 +150,8 @@ def test_bits_do_not_depend_on_process_or_number_of_threads():
     assert len(digests) == 1
 
 
-class Pickled:
-    """Whoever unpickles this makes a folder."""
+class FolderMaker:
+    """A folder is made when this is unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("unpickled",)
@@ -159,13 +159,13 @@ class Pickled:
 
 def test_a_file_that_is_not_numbers_is_refused_and_never_unpickled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.save("object.npy", np.array([[Pickled()]]), allow_pickle=True)
+    np.save("object.npy", np.array([[FolderMaker()]]), allow_pickle=True)
     np.save("whole.npy", np.array([[1, 2]], dtype=object), allow_pickle=True)
     np.save("complex.npy", np.ones((2, 2)) * 1j)
     np.save("flat.npy", np.ones(3))
     np.save("words.npy", np.array([["wide", "high"]]))
     Path("garbage.npy").write_bytes(bytes(range(256)))
-    Path("pickle.npy").write_bytes(pickle.dumps([[Pickled()]]))
+    Path("pickle.npy").write_bytes(pickle.dumps([[FolderMaker()]]))
     Path("named.csv").write_text("width,height\n1,2\n")
     Path("infinite.csv").write_text("1,2\n3,inf\n")
     for name, problem in (
@@ -180,5 +180,5 @@ def test_a_file_that_is_not_numbers_is_refused_and_never_unpickled(tmp_path, mon
         ("infinite.csv", "infinite.csv line 2: features must be finite"),
     ):
         with pytest.raises(InvalidInput, match=problem):
-            read_features(name)
+            features.read_features(name)
     assert not Path("unpickled").exists()

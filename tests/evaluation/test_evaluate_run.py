@@ -140,7 +140,7 @@ def first_only(n, clicks):
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
-        (certain_log, "The logger was certain of every slate"),
+        (certain_log, "was certain of every slate"),
         (lambda: same_log(propensities=lambda chances: chances[:, ::-1]), "must not rise"),
         (lambda: same_log(propensities=None), "made up has no propensities"),
         *(

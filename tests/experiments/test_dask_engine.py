@@ -205,15 +205,15 @@ def test_tasks_are_made_only_as_they_are_needed(address):
 
 
 def test_a_stage_is_sent_once_and_let_go_when_its_tasks_are_done(threads, monkeypatch):
-    def held():
+    def count_held():
         return sum(key.startswith("_Packed") for key in list(threads.scheduler.tasks))
 
-    def watched(client, packed, **options):
+    def record_stage(client, packed, **options):
         sent.append(packed.stage()[0])
         return scatter(client, packed, **options)
 
     sent, scatter = [], Client.scatter
-    monkeypatch.setattr(Client, "scatter", watched)
+    monkeypatch.setattr(Client, "scatter", record_stage)
     stages = [[group, 10] for group in range(12)]
     played = play_on_dask(
         (Stumbling(stages[n // 3], n, seconds=0) for n in range(36)), silent, threads.scheduler_address, 1
@@ -221,16 +221,16 @@ def test_a_stage_is_sent_once_and_let_go_when_its_tasks_are_done(threads, monkey
     assert sorted(next(played) for _ in range(36)) == [(n, n // 3 + 10) for n in range(36)]
     assert sent == list(range(12))
     deadline = time.monotonic() + 20
-    while held() > dask_engine.STAGES_KEPT and time.monotonic() < deadline:
+    while count_held() > dask_engine.STAGES_KEPT and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert 1 <= held() <= dask_engine.STAGES_KEPT
+    assert 1 <= count_held() <= dask_engine.STAGES_KEPT
     assert list(played) == []
 
 
 def test_short_tasks_are_sent_together_and_long_ones_alone(threads, monkeypatch):
     sizes, submit = [], Client.submit
 
-    def watched(client, function, tasks, *arguments, **options):
+    def record_size(client, function, tasks, *arguments, **options):
         sizes.append(len(loads(tasks)))
         return submit(client, function, tasks, *arguments, **options)
 
@@ -242,7 +242,7 @@ def test_short_tasks_are_sent_together_and_long_ones_alone(threads, monkeypatch)
         assert sorted(played) == [(number, 3) for number in range(n)]
         return sizes
 
-    monkeypatch.setattr(Client, "submit", watched)
+    monkeypatch.setattr(Client, "submit", record_size)
     assert len(play(600, 0)) < 400
     assert play(12, 0.25) == [1] * 12
     # However much time there is.

@@ -132,7 +132,7 @@ def test_the_chance_of_leaving_is_found_out(truth):
 @OTHERS
 def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
     # 2,000 observations of a logistic model with 5 coefficients: each lies within half of its standard
-    # deviation (seen: 0.36) of where the whole log puts it; deviations agree within 10 % (seen: 7 %).
+    # deviation (seen: 0.36) of where the whole log puts it; deviations agree within 10% (seen: 7%).
     features = features_of(200)
     draw = stream(5, "clicks")
     truth = np.array([1.5, -1.0, 0.5, 2.0])
