@@ -15,7 +15,12 @@ ARGUMENTS = [
 ]  # fmt: skip
 DESK = {"width": 1280, "height": 860}
 PHONE = {"width": 360, "height": 740}
-SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+
+
+def check_fits(page):
+    """Wait until nothing is wider than the page: charts are drawn again after the page has its new width."""
+    page.wait_for_function(FITS)
 
 
 # Not of the session: its event loop would be in the way of tests that run one.

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 import firstclick.serve
 from firstclick.serve import Item
 from tests.support import seam
-from tests.support.browsing import PHONE, SIDEWAYS
+from tests.support.browsing import PHONE, check_fits
 from tests.support.programs import program
 from tests.support.serving import a_service, add_key, serve
 
@@ -161,7 +161,7 @@ def test_a_trial_is_answered_in_words_first(service, server, visitor):
     )
     for width in (320, 700):
         page.set_viewport_size({"width": width, "height": 740})
-        assert page.evaluate(SIDEWAYS) <= 0
+        check_fits(page)
 
 
 def test_names_are_text_whatever_is_in_them(service, server, visitor):
@@ -193,7 +193,7 @@ def has_names_as_text(page):
     # A name that runs from right to left does not turn around what is beside it.
     directions = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
     assert set(directions) == {"isolate"}
-    assert page.evaluate(SIDEWAYS) <= 0
+    check_fits(page)
 
 
 @pytest.mark.long
@@ -261,7 +261,7 @@ def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(service, serve
         for model, panel in (("shop", "#learning"), ("unvisited", "#first-calls")):
             page.goto(f"{server.address}/#{model}")
             expect(page.locator(panel)).to_be_visible()
-            assert page.evaluate(SIDEWAYS) <= 0, (width, model)
+            check_fits(page)
 
     def brightness(what):
         colour = page.evaluate(f"getComputedStyle(document.body).{what}")

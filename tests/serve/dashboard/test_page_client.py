@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support import seam
-from tests.support.browsing import SIDEWAYS
+from tests.support.browsing import check_fits
 from tests.support.serving import add_key, comes_to, serve
 
 # Each item is most of the window: one is in sight at a time.
@@ -608,7 +608,7 @@ def test_the_viewer_lists_every_documented_route(server, visitor):
     expect(page.locator("pre")).to_have_count(len(ids))
     for width in (320, 700, 1280):
         page.set_viewport_size({"width": width, "height": 740})
-        assert page.evaluate(SIDEWAYS) <= 0, width
+        check_fits(page)
 
 
 def test_the_viewer_asks_for_a_key(service, server, visitor):
