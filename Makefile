@@ -28,17 +28,17 @@ install: .venv/.run ## create .venv with firstclick, its reports and its server
 demo: .venv/.run ## install, then run the demonstration
 	@$(BIN)/firstclick demo
 
-# Tests of policies that make test does not compile.
-IN_PLAIN_PYTHON := tests/policies tests/doors tests/serve/log tests/online/test_ranker.py tests/online/test_requests.py \
-	tests/online/test_explore.py tests/online/test_warm_start.py tests/evaluation/propensities tests/serve/test_fork.py
+COMPILING := tests/policies tests/doors tests/serve/log tests/test_records.py
 
 test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 3 --dist worksteal
-	@echo "all policies, in plain Python ..."
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal $(IN_PLAIN_PYTHON)
+	@echo "in one process first what compiles kernels: two would compile the same ..."
+	$(BIN)/pytest $(COMPILING)
+	$(BIN)/pytest -n 3 --dist loadfile $(addprefix --ignore=,$(COMPILING))
+	@echo "all other policies, in plain Python ..."
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m others
 
 test-long: .venv/.docs ## the tests that take minutes: all policies compiled, kills, the site; SHARD=1/2 runs half of them
 	SHARD=$(SHARD) $(BIN)/pytest -n 2 --dist worksteal -m long

@@ -16,7 +16,7 @@ from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.tree import SCANS, rank_by_product
 from tests.support.awkward import KINDS, kind_of_features
-from tests.support.policies import MANY_SLATES, policies
+from tests.support.policies import policies
 
 FEW = 64  # items from which these tests build a tree
 
@@ -175,7 +175,6 @@ def test_few_or_equal_items_have_no_tree(monkeypatch):
     assert build_tree(rows).covered == 0
 
 
-@MANY_SLATES
 @pytest.mark.parametrize("policy", policies(["cascade-lin-ts:sigma=0.5", "ranked-lin-ts"]))
 def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
     feedback = synthetic_matrix(2, n_users=120, n_items=400, n_groups=5)

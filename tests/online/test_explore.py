@@ -9,7 +9,7 @@ import pytest
 from firstclick import Catalog, Ranker
 from firstclick.serve import Item
 from tests.online.rankers import refusal
-from tests.support.policies import MANY_SLATES, OTHERS
+from tests.support.policies import OTHERS
 from tests.support.shop import open_shop  # noqa: F401
 
 ITEMS = ["a", "b", "c", "d", "e", "f", "g"]
@@ -76,7 +76,6 @@ def probabilities(asked, picked=(), probability=1.0):
     return slates
 
 
-@MANY_SLATES
 @pytest.mark.parametrize("asked", REQUESTS, ids=str)
 def test_propensities_are_exact_and_slates_come_as_often_as_they_say(asked):
     """Every slate within 5 standard deviations: with at most 60 slates, a false alarm in 30,000 runs."""
@@ -113,7 +112,6 @@ def test_without_exploration_slates_are_those_of_the_policy():
         usual.learn(other, click=0)
 
 
-@MANY_SLATES
 def test_the_share_of_explored_slates_is_the_one_asked_for():
     """4,000 slates: a wrong share of 0.25 instead of 0.2 is found; a right one fails once in 10^6."""
     ranker = new_ranker(0.2)

@@ -13,7 +13,7 @@ from firstclick.policies.research.cascade_glr_ucb import change_evidence, rememb
 from firstclick.policies.research.pbm_pie import may_reach
 from firstclick.streams import stream
 from firstclick.testing import Driver
-from tests.support.policies import MANY_SLATES, OTHERS, PLAIN, policies
+from tests.support.policies import OTHERS, PLAIN, policies
 from tests.support.reference.policies import PbmPIE, cuts, laplace
 from tests.support.reference.policies import change_evidence as evidence
 
@@ -86,7 +86,6 @@ def alarm(seen, delta):
     return math.inf
 
 
-@MANY_SLATES
 def test_luck_is_rarely_taken_for_a_change_and_a_change_is_found():
     draw = stream(5, "clicks")
     # At the rate that is asked for, delta = 0.05, more than 20 of 100 have a chance below 1e-7; of 2,000

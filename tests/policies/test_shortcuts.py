@@ -18,7 +18,7 @@ from firstclick.kernels.search.groups import MOST_NOTED
 from firstclick.kernels.search.widths import width_of
 from firstclick.testing import Driver, request
 from tests.support.awkward import KINDS, kind_of_features
-from tests.support.policies import MANY_SLATES, OTHERS, PLAIN, policies
+from tests.support.policies import OTHERS, PLAIN, policies
 
 POLICIES = (
     "cascade-mixed", "cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb",
@@ -76,7 +76,6 @@ def driver_in(stage, policy, k):
     return Driver(policy, stage.features, n_items=world.n_items, k=k), world
 
 
-@MANY_SLATES
 @pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ts"])
 @pytest.mark.parametrize("stage", [synthetic, linear])
 def test_every_slate_of_a_run_is_the_same(policy, stage, request):
@@ -84,7 +83,6 @@ def test_every_slate_of_a_run_is_the_same(policy, stage, request):
     check_run(driver, world, 1500)
 
 
-@MANY_SLATES
 def test_every_slate_of_the_default_without_features_is_the_same():
     world = linear()
     check_run(Driver("cascade-mixed", np.empty((world.n_items, 0))), world, 4000)
@@ -133,7 +131,6 @@ def test_old_widths_give_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, s
     check_slates(driver, draw, 25, hide)
 
 
-@MANY_SLATES
 @settings(max_examples=60)
 @given(
     kind=st.sampled_from(KINDS),

@@ -11,15 +11,12 @@ PLAIN = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or "0"))
 # takes up to 20 seconds to compile.
 COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts", "random")
 
-# Marks of tests of other policies, long if compiled, and of many slates, long in plain Python.
-# The mark that says nothing ignores warnings that are ignored anyway.
-NO_MARK = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-OTHERS, MANY_SLATES = (NO_MARK, pytest.mark.long) if PLAIN else (pytest.mark.long, NO_MARK)
+# The mark of tests of other policies: make test runs them in plain Python only, make test-long compiled.
+OTHERS = pytest.mark.others if PLAIN else pytest.mark.long
 
 
 def policies(names):
     """Policies as parameters of a test; each runs in one pass of `make test`, compiled or in plain Python."""
     return [
-        pytest.param(name, marks=MANY_SLATES if name.partition(":")[0] in COMPILED else OTHERS)
-        for name in names
+        pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [OTHERS]) for name in names
     ]

@@ -10,14 +10,12 @@ from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.events import Kind, feedback_payload, full_payload
 from firstclick.serve.model.model import Model
 from tests.support.made_log import N_FEATURES, K, Log, bare, made_items
-from tests.support.policies import MANY_SLATES
 from tests.support.seam import BY_HAND
 
 # So many that a pass over all items takes as much work as the points of the grid: no phase is over too soon.
 N_ITEMS = 80
 
 
-pytestmark = MANY_SLATES
 FEATURES = pytest.mark.parametrize("features", [True, False])
 STAGES = pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
 
