@@ -35,7 +35,7 @@ def door(open_door):
 @pytest.fixture
 def messages(request, monkeypatch):
     # Sentences list the policies and environments of firstclick, without those that other tests have defined.
-    for one in [*policy_classes().values(), *world_classes().values()]:
-        if not one.__module__.startswith("firstclick."):
-            monkeypatch.setattr(one, "name", "")
+    for known in [*policy_classes().values(), *world_classes().values()]:
+        if not known.__module__.startswith("firstclick."):
+            monkeypatch.setattr(known, "name", "")
     return Messages(request.config.getoption("--update-messages"))
