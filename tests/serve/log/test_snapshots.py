@@ -62,6 +62,7 @@ def other_numbers(content):
 
 DAMAGES = {
     "one bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "one bit of its head": lambda content: content[:9] + bytes([content[9] ^ 1]) + content[10:],
     "one bit of its checksum": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
     "cut off": lambda content: content[: len(content) // 2],
     "nothing but a head": lambda content: content[:12],
