@@ -29,11 +29,11 @@ from tests.support.shop import IDS, LIST, K, new_item
 
 @pytest.fixture
 def shop(open_shop):
-    return open_shop(policy="cascade-lin-ts")
+    return open_shop(policy="cascade-lin-ts", clock=Clock())
 
 
 def forget_source(shop, slate):
-    """A token of this slate without what it was drawn from, as of an earlier version."""
+    """A token of this slate without what it was drawn from."""
     keys = shop.service.keys
     return keys.sign(keys.read(slate.token, shop.service.model("shop").id, days=1)._replace(fields=b""))
 
@@ -200,11 +200,6 @@ def test_the_log_has_the_request_in_ids(shop):
 
 
 @pytest.fixture
-def clocked(open_shop):
-    return open_shop(clock=Clock())
-
-
-@pytest.fixture
 def log(monkeypatch, capsys, tmp_path):
     """`log("--last", 5)`: the lines that `firstclick log shop --explain --last 5` prints, and its notes."""
 
@@ -220,9 +215,9 @@ def log(monkeypatch, capsys, tmp_path):
     return log
 
 
-def play_explained(clocked, steps, seed):
+def play_explained(shop, steps, seed):
     """What the answer for each slate explained, in the order of the feedback."""
-    slates = play(clocked, steps, seed, explain=True)
+    slates = play(shop, steps, seed, explain=True)
     return [[*slate.without_exploring] for slate in slates]
 
 
@@ -230,15 +225,15 @@ def explained(lines):
     return [line["without_exploring"] for line in lines if line["kind"] == "feedback"]
 
 
-def test_each_slate_is_explained_as_the_answer_was(clocked, log):
-    answers = play_explained(clocked, 60, 1)
-    clocked.withdraw_items(["i1"])
-    clocked.set_explore(0.3)
-    answers += play_explained(clocked, 40, 2)
-    clocked.set_baseline(LIST, 0.3)
-    answers += play_explained(clocked, 60, 3)
-    clocked.roll_back(40)
-    answers += play_explained(clocked, 40, 4)
+def test_each_slate_is_explained_as_the_answer_was(shop, log):
+    answers = play_explained(shop, 60, 1)
+    shop.withdraw_items(["i1"])
+    shop.set_explore(0.3)
+    answers += play_explained(shop, 40, 2)
+    shop.set_baseline(LIST, 0.3)
+    answers += play_explained(shop, 60, 3)
+    shop.roll_back(40)
+    answers += play_explained(shop, 40, 4)
     lines, notes = log()
     assert (explained(lines), notes) == (answers, "")
     assert [line["seq"] for line in lines] == [*range(1, len(lines) + 1)]
@@ -249,11 +244,11 @@ def test_each_slate_is_explained_as_the_answer_was(clocked, log):
     assert "without_exploring" not in lines[0]
 
 
-def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(clocked, log, monkeypatch):
-    answers = play_explained(clocked, 50, 1)
-    clocked.snapshot()
-    snapshot = clocked.seq
-    answers += play_explained(clocked, 50, 2)
+def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(shop, log, monkeypatch):
+    answers = play_explained(shop, 50, 1)
+    shop.snapshot()
+    snapshot = shop.seq
+    answers += play_explained(shop, 50, 2)
     counted, explain = [], Model.explained
 
     def counting(model, *slate):
@@ -264,7 +259,7 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(clocked, log
     monkeypatch.setattr(Model, "explained", counting)
     for words, n in (
         (("--last", 7), 7), (("--last", 7, "--kind", "feedback"), 7),
-        (("--after", snapshot + 5), clocked.seq - snapshot - 5),
+        (("--after", snapshot + 5), shop.seq - snapshot - 5),
     ):  # fmt: skip
         counted.clear()
         lines, _ = log(*words)
@@ -272,14 +267,14 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(clocked, log
         assert explained(lines) == answers[-n:]
 
 
-def test_slates_that_cannot_be_explained_are_null_with_a_note(clocked, log, tmp_path):
-    answers = play_explained(clocked, 40, 1)
-    clocked.feedback(forget_source(clocked, clocked.recommend()), 0)
-    assert reproduce(clocked).not_evaluable == {NOT_RECORDED: 1}
+def test_slates_that_cannot_be_explained_are_null_with_a_note(shop, log, tmp_path):
+    answers = play_explained(shop, 40, 1)
+    shop.feedback(forget_source(shop, shop.recommend()), 0)
+    assert reproduce(shop).not_evaluable == {NOT_RECORDED: 1}
     lines, notes = log("--last", 3)
     assert explained(lines) == [*answers[-2:], None]
     assert notes == "note: 1 of 3 slates are not explained: 1 the log does not say what it was drawn from\n"
-    move_to_archive(clocked, clocked.seq - 3, tmp_path / "old")
+    move_to_archive(shop, shop.seq - 3, tmp_path / "old")
     lines, notes = log()
     n_archived = explained(lines).count(None) - 1
     assert explained(lines)[-1] is None
@@ -287,9 +282,9 @@ def test_slates_that_cannot_be_explained_are_null_with_a_note(clocked, log, tmp_
     assert explained(log("--archive", tmp_path / "old", "--after", 3)[0]) == [*answers[1:], None]
 
 
-def test_slates_of_a_fork_are_explained_by_the_model_that_drew_them(clocked, log):
-    answers = play_explained(clocked, 40, 1)
-    forked = clocked.fork("cascade-lin-ts", "fork")
+def test_slates_of_a_fork_are_explained_by_the_model_that_drew_them(shop, log):
+    answers = play_explained(shop, 40, 1)
+    forked = shop.fork("cascade-lin-ts", "fork")
     forked.feedback(forked.recommend(), 0)
     lines, notes = log(model="fork")
     assert notes == ""
@@ -298,32 +293,33 @@ def test_slates_of_a_fork_are_explained_by_the_model_that_drew_them(clocked, log
 
 
 def test_a_policy_without_a_best_slate_explains_none(open_shop, log):
-    clocked = open_shop(policy="random")
-    slate = clocked.recommend(explain=True)
+    shop = open_shop(policy="random")
+    slate = shop.recommend(explain=True)
     assert slate.without_exploring is None
-    clocked.feedback(slate, 0)
+    shop.feedback(slate, 0)
     lines, notes = log()
     assert explained(lines) == [None]
     assert NO_BEST_SLATE in notes
 
 
-def test_the_log_names_the_arms_of_a_trial_in_lines_and_in_parquet(clocked, log, tmp_path):
+def test_the_log_names_the_arms_of_a_trial_in_lines_and_in_parquet(open_shop, log, tmp_path):
+    shop = open_shop(clock=Clock())
     # The trial's key is random: with these shares some slates are the other model's, but for one run in 10^4.
-    clocked.set_baseline(LIST, 0.9)
-    clocked.set_no_click_after(60)
-    clocked.fork("cascade-lin-ts", "other")
-    clocked.start_trial({"policy": 0.2, "baseline": 0.1, "model:other": 0.7})
+    shop.set_baseline(LIST, 0.9)
+    shop.set_no_click_after(60)
+    shop.fork("cascade-lin-ts", "other")
+    shop.start_trial({"policy": 0.2, "baseline": 0.1, "model:other": 0.7})
     draw = random.Random(3)
     slates = [
-        clocked.recommend(unit=f"user {draw.randrange(9)}", explain=True, pinned={1: "i5"}) for _ in range(30)
+        shop.recommend(unit=f"user {draw.randrange(9)}", explain=True, pinned={1: "i5"}) for _ in range(30)
     ]
-    slates += [clocked.recommend() for _ in range(10)]
+    slates += [shop.recommend() for _ in range(10)]
     for slate in slates[:-3]:
-        clocked.feedback(slate, draw.choice([None, 0]))
-    clocked.service.clock.move(100)
-    clocked.run_background()
-    assert clocked.describe()["timed_out"] == 3
-    clocked.feedback(slates[-1], 0)
+        shop.feedback(slate, draw.choice([None, 0]))
+    shop.service.clock.move(100)
+    shop.run_background()
+    assert shop.describe()["timed_out"] == 3
+    shop.feedback(slates[-1], 0)
     lines, notes = log()
     started = next(line for line in lines if line["kind"] == "trial-started")
     assert "key" not in started
@@ -355,10 +351,10 @@ def test_the_log_names_the_arms_of_a_trial_in_lines_and_in_parquet(clocked, log,
             assert json.loads(row["change"]).items() <= line.items()
 
 
-def test_a_slate_that_was_decided_outlives_the_removal_of_the_baseline(clocked, monkeypatch):
-    clocked.set_baseline(LIST, 0.001)
-    launch = clocked.service.model("shop").launch
-    decide, removing = launch.decide, threading.Thread(target=clocked.remove_baseline)
+def test_a_slate_that_was_decided_outlives_the_removal_of_the_baseline(shop, monkeypatch):
+    shop.set_baseline(LIST, 0.001)
+    launch = shop.service.model("shop").launch
+    decide, removing = launch.decide, threading.Thread(target=shop.remove_baseline)
 
     def decide_and_remove(*request, **more):
         decision = decide(*request, **more)
@@ -367,7 +363,7 @@ def test_a_slate_that_was_decided_outlives_the_removal_of_the_baseline(clocked, 
         return decision
 
     monkeypatch.setattr(launch, "decide", decide_and_remove)
-    slate = clocked.recommend()
+    slate = shop.recommend()
     assert (slate.items, slate.reasons) == (LIST[:K], ("floor",) * K)
     removing.join()
     assert launch.baseline is None

@@ -14,7 +14,6 @@ from tests.support import seam
 from tests.support.clock import Clock
 from tests.support.refusals import check_refused
 from tests.support.shop import IDS, items, new_items
-from tests.support.stores import raised
 
 # Slates on screens are learned as shown, with the features of now
 
@@ -300,14 +299,6 @@ def test_other_names_make_two_models(postgresql_url, tmp_path):
         assert outcome.service.names() == ["bar", "shop"]
     for outcome in outcomes:
         outcome.service.close()
-
-
-def test_an_sqlite_file_has_one_server_and_the_second_is_refused(tmp_path):
-    settings = Settings(store=str(tmp_path / "shop.db"), catalog=write(tmp_path / "shop.csv"))
-    with open_for(settings).service:
-        second = raised(lambda: open_for(settings))
-    assert isinstance(second, InvalidInput)
-    assert "shop.db" in str(second)
 
 
 # Replicas that change one item at once
