@@ -11,7 +11,6 @@ from firstclick.cli.stores import _write_parquet
 from firstclick.kernels.source_files import with_imports
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
-from firstclick.registry import make_policy
 from firstclick.serve import Item
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import (
@@ -279,13 +278,13 @@ def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it():
 
 
 # In plain Python all of them take seconds; compiled, minutes.
-OURS = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
+OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 
 
 @pytest.mark.others
 @pytest.mark.parametrize("name", sorted(OURS) if PLAIN else COMPILED)
 def test_log_of_every_policy_replays_to_one_state(name):
-    policy = make_policy(name)
+    policy = OURS[name]
 
     def some_items(*arguments, **more):
         made = made_items(*arguments, **more)
