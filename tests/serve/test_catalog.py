@@ -148,6 +148,19 @@ def test_a_request_names_columns_and_the_rest_is_that_of_the_item(open_shop, tmp
     check_refused(lambda: shops[0].recommend(candidates=["t3"], features=[{"prise": 4}]), "features")
 
 
+@pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ts", "cascade-ts"])
+def test_an_item_keeps_its_counts_when_its_features_change(open_shop, policy):
+    shop = open_shop(policy=policy, items=TABLE_ITEMS, seed=3)
+    for click in (0, 1, None, 2) * 10:
+        shop.feedback(shop.recommend(), click)
+    before = shop.state()
+    shop.put_items([Item(f"t{n}", features=row | {"price": 10 * n}) for n, row in enumerate(TABLE)])
+    after = shop.state()
+    for name in ["examined", "hits"] if policy == "cascade-mixed" else before:
+        np.testing.assert_array_equal(before[name], after[name])
+    assert policy != "cascade-mixed" or after["precision"].tolist() != before["precision"].tolist()
+
+
 def test_a_restart_reads_the_first_event_and_those_after_the_snapshot(table, monkeypatch):
     """Not the thirty nights before it."""
     for night in range(4):
