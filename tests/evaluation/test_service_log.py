@@ -32,7 +32,7 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.model.sources import OTHER_ARM
 from firstclick.serve.store import open_store
 from firstclick.streams import stream
-from tests.support.arrays_log import hand_ordered_log
+from tests.support.memory_log import hand_ordered_log
 from tests.support.clock import Clock
 from tests.support.logs import drawn_of, feedback_of, raw_events
 from tests.support.shop import items
