@@ -9,7 +9,6 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.cli import main
-from firstclick.errors import InvalidInput, UnknownName
 from firstclick.evaluation.judged_slates import JudgedSlates
 from firstclick.evaluation.logged_propensities import HOLDOUT, logged_propensities
 from firstclick.evaluation.own_log import log_in_model_file, log_in_store
@@ -24,17 +23,15 @@ from firstclick.evaluation.targets import FixedList, Uniform
 from firstclick.files.writing import write_whole
 from firstclick.logs.ranked_log import NOT_TOLD
 from firstclick.serve import Item, open_service
-from firstclick.serve.log.drawn import NOT_RECORDED
-from firstclick.serve.log.events import read_feedback
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.model.sources import OTHER_ARM
 from firstclick.serve.store import open_store
 from firstclick.streams import stream
-from tests.support.memory_log import hand_ordered_log
 from tests.support.clock import Clock
-from tests.support.logs import drawn_of, feedback_of, raw_events
+from tests.support.logs import drawn_of, entry_of, raw_events
+from tests.support.memory_log import hand_ordered_log
 from tests.support.shop import items
 
 
@@ -86,12 +83,9 @@ def test_slates_clicks_and_numbers_are_those_of_the_events(slates, store):
     assert batch.reported.all()
     assert (np.diff(batch.numbers) > 0).all()
     assert log.timed_out == 1
-    assert any(note.startswith("1 slates") for note in log.notes)
-    # A timeout can be taken as not reported; the correction is a report.
+    # A timeout can be read as not reported; the correction is a report.
     batch = batch_of(log_in_store(store, "shop", timed_out="not-reported"))
     assert batch.reported.tolist() == [True, True, True, False, True]
-    with pytest.raises(InvalidInput, match="timed_out must be"):
-        log_in_store(store, "shop", timed_out="click")
 
 
 def test_exported_file_gives_the_same_log_as_the_store(slates, store, tmp_path):
@@ -115,7 +109,6 @@ def test_archived_log_is_read_from_the_store_and_its_files(open_random, store, t
         archive(opened, stored, int(before.numbers[2]), out, token_days=0.0)
     rest = log_in_store(store, "shop")
     assert batch_of(rest).numbers.tolist() == before.numbers[2:].tolist()
-    assert any("archived" in note for note in rest.notes)
     again = batch_of(log_in_store(store, "shop", archives=[out]))
     assert np.array_equal(again.items, before.items)
     assert np.array_equal(again.clicks, before.clicks)
@@ -146,17 +139,6 @@ def test_only_uniform_slates_have_their_propensities(open_random, store):
     found = batch_of(log_in_store(store, "shop")).propensities
     np.testing.assert_allclose(found, [chances, [chances[0], chances[1], chances[1]]], rtol=1e-12)
     assert batch_of(log_in_store(store, "other")).propensities is None
-
-
-def test_log_without_slates_models_or_store_is_refused(open_random, store):
-    open_random().close()
-    for place, model, problem in (
-        (store, "shop", "no slate with a reported outcome"),
-        (store, "shoe", "there are: shop"),
-        ("nowhere.db", "shop", r"no store nowhere\.db"),
-    ):
-        with pytest.raises((InvalidInput, UnknownName), match=problem):
-            log_in_store(place, model)
 
 
 NAMES = ["tea", "coffee", "cocoa", "milk"]
@@ -308,19 +290,17 @@ def open_small(open_shop):
     return partial(open_shop, items=items(features=False)[:N], k=K)
 
 
-def play_liking(shop, n, seed=1, **asked):
-    """Slates and synthetic clicks; the item i2 is liked."""
+def play_liking(shop, n, seed=1, **request):
+    """Slates and simulated clicks; the item i2 is attractive."""
     draw = np.random.default_rng(seed)
     for number in range(n):
-        slate = shop.recommend(request_id=f"{seed}-{number}", **asked)
-        likes = [position for position, item in enumerate(slate.items) if item == "i2"]
-        click = likes[0] if likes and draw.random() < 0.6 else None
-        shop.feedback(slate, click)
+        slate = shop.recommend(request_id=f"{seed}-{number}", **request)
+        shown = "i2" in slate.items and draw.random() < 0.6
+        shop.feedback(slate, slate.items.index("i2") if shown else None)
 
 
 def of(shop, **more):
-    stored = next(one for one in shop.service.store.models() if one.name == shop.name)
-    return logged_propensities(shop.service.store, stored, **more)
+    return logged_propensities(shop.service.store, entry_of(shop), **more)
 
 
 def chances(slate):
@@ -328,12 +308,11 @@ def chances(slate):
 
 
 def check_weights(found, first=N, whole=N * (N - 1)):
-    """A prefix that comes with probability p weighs 1/p: so weights are in the mean as many as there are
-    prefixes. Wrong probabilities anywhere in the log move that mean. False alarm: 1 in 100,000."""
+    """A prefix of probability p has the weight 1/p: the mean weight is the number of prefixes. Wrong
+    probabilities anywhere in the log change that mean. False alarm: 1 in 100,000."""
     for j, wanted in enumerate((first, whole)):
         weights = np.array([1 / chances(one)[j] for one in found.slates])
         assert weights.mean() == pytest.approx(wanted, abs=4.5 * weights.std() / np.sqrt(len(weights)))
-        # And the bound is not so wide that anything would do.
         assert weights.std() / np.sqrt(len(weights)) < 0.15 * wanted
 
 
@@ -423,31 +402,6 @@ def test_requests_rollbacks_and_forks(open_small):
     np.testing.assert_allclose(chances(both.slates[-1]), [1 / 5, 1 / 20])
 
 
-def test_slate_without_a_record_of_its_draw_has_no_propensity(open_small):
-    shop = open_small()
-    play_liking(shop, 5)
-    store = shop.service.store
-    event = raw_events(shop)[feedback_of(shop)[2]["seq"] - 1]
-    fields = read_feedback(event.payload).fields
-    bare = event._replace(payload=event.payload[: -len(fields)])
-
-    class Older:
-        """The store, with an event as earlier versions wrote them."""
-
-        def __getattr__(self, name):
-            return getattr(store, name)
-
-        def events(self, *args, **more):
-            for chunk in store.events(*args, **more):
-                yield [bare if one.seq == bare.seq else one for one in chunk]
-
-    found = logged_propensities(Older(), next(iter(store.models())))
-    assert found.reasons() == {NOT_RECORDED: 1}
-    assert found.slates[2].propensity is None
-    assert found.slates[2].rows == read_feedback(event.payload).rows
-    assert found.methods() == {"quadrature": 4}
-
-
 def test_command_writes_a_ranked_log(open_small, tmp_path, capsys, monkeypatch):
     with open_small(explore=0.25) as shop:
         play_liking(shop, 40)
@@ -469,11 +423,10 @@ def test_command_writes_a_ranked_log(open_small, tmp_path, capsys, monkeypatch):
     assert {len(one) for one in table["clicks"]} == {0, 1}
     assert set(table["method"]) == {"quadrature"}
     assert table["drawn_from"] == [seq - 1 for seq in table["seq"]]
-    assert run()[0] == 2
+    assert run()[0] == 2, "the file is there already"
+    assert run("--overwrite", "--relative-error", "0")[0] == 2
     code, printed = run("--overwrite", "--json", "--last", "7", "--jobs", "2")
     summary = json.loads(printed.out)
     assert (code, summary["slates"], summary["methods"]) == (0, 7, {"quadrature": 7})
     again = duckdb.sql(f"SELECT propensities FROM '{out}' ORDER BY seq").fetchall()
     assert [list(one) for (one,) in again] == table["propensities"][-7:]
-    code, printed = run("--overwrite", "--relative-error", "0")
-    assert (code, "relative-error" in printed.err) == (2, True)
