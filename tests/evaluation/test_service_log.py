@@ -7,11 +7,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from firstclick import Catalog, Ranker
 from firstclick.cli import main
 from firstclick.evaluation.judged_slates import JudgedSlates
 from firstclick.evaluation.logged_propensities import HOLDOUT, logged_propensities
-from firstclick.evaluation.own_log import log_in_model_file, log_in_store
+from firstclick.evaluation.own_log import log_in_store
 from firstclick.evaluation.own_propensities import OwnLogWithPropensities
 from firstclick.evaluation.propensities.places import uniform_chances
 from firstclick.evaluation.propensities.slate_propensity import slate_propensity
@@ -20,18 +19,15 @@ from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.target_specs import make_target, read_specs
 from firstclick.evaluation.targets import FixedList, Uniform
-from firstclick.files.writing import write_whole
 from firstclick.logs.ranked_log import NOT_TOLD
 from firstclick.serve import Item, open_service
 from firstclick.serve.model.archive import archive
-from firstclick.serve.model.export import export_model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.model.sources import OTHER_ARM
 from firstclick.serve.store import open_store
 from firstclick.streams import stream
 from tests.support.clock import Clock
 from tests.support.logs import drawn_of, entry_of, raw_events
-from tests.support.memory_log import hand_ordered_log
 from tests.support.shop import items
 
 
@@ -88,17 +84,6 @@ def test_slates_clicks_and_numbers_are_those_of_the_events(slates, store):
     assert batch.reported.tolist() == [True, True, True, False, True]
 
 
-def test_exported_file_gives_the_same_log_as_the_store(slates, store, tmp_path):
-    out = tmp_path / "shop.model"
-    with open_store(store, read_only=True) as opened:
-        (stored,) = opened.models()
-        write_whole(out, export_model(opened, stored))
-    in_store, in_file = log_in_store(store, "shop"), log_in_model_file(out)
-    assert in_file.items == in_store.items
-    for one, other in zip(batch_of(in_store), batch_of(in_file), strict=True):
-        assert (one is None and other is None) or np.array_equal(one, other, equal_nan=True)
-
-
 def test_archived_log_is_read_from_the_store_and_its_files(open_random, store, tmp_path):
     with open_random() as shop:
         play(shop, 0, 1, 2, None)
@@ -153,11 +138,6 @@ def shop(place, policy, n):
             slate = service.recommend("shop", candidates=NAMES[:3] if number % 10 == 9 else None)
             service.feedback("shop", slate, click=0 if slate.items[0] == "tea" else None)
     return OwnLogWithPropensities(log_in_store(str(place), "shop"))
-
-
-def test_spread_is_that_known_after_an_event():
-    known = Spread(np.array([1, 10, 20]), np.array([[5.0], [3.0], [2.0]]))
-    assert known.known_after(np.array([1, 2, 9, 10, 19, 20, 99])).ravel().tolist() == [5, 5, 5, 3, 3, 2, 2]
 
 
 def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(tmp_path):
@@ -268,16 +248,6 @@ def test_model_as_it_was_is_evaluated_on_slates_drawn_later(log, place):
     found = answer(log, f"greedy:shop,event={log.stored.head}", place)
     assert (found.verdict, found.difference, len(found.reasons)) == (CANNOT_SAY, None, 1)
     assert f"after event {log.stored.head}" in found.reasons[0]
-
-
-def test_saved_ranker_has_a_note_on_what_it_may_have_learned_from(tmp_path):
-    log = hand_ordered_log(n=3000, explore=1.0)
-    saved = tmp_path / "ranker.npz"
-    Ranker(Catalog(["tea", "coffee", "cocoa", "milk", "water"]), k=3, policy="cascade-ts", seed=1).save(saved)
-    (spec,) = read_specs([f"sample:{saved}"])
-    (found,) = evaluate(log, {"it": make_target(spec, log)}).answers
-    assert np.isfinite(found.support["positions"][0]["mean_weight"])
-    assert any("has not learned from" in note for note in found.notes)
 
 
 N, K = 5, 2

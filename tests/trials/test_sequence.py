@@ -48,19 +48,6 @@ def test_the_variance_is_the_one_over_buckets():
     assert found.harmonic_pages == pytest.approx(pages[0] * pages[1] / sum(pages))
 
 
-def test_users_that_return_widen_the_interval_and_pages_of_their_own_do_not():
-    generator = np.random.default_rng(4)
-    once, often = Tally([0.5, 0.5]), Tally([0.5, 0.5])
-    for bucket in range(10_000):
-        clicked = bool(generator.random() < 0.2)
-        once.add(bucket // 5_000, bucket, clicked)
-        # The same clicks, by 2,000 users who always do the same.
-        often.add(bucket // 5_000, bucket - bucket % 5, clicked=(bucket // 5) % 5 == 0)
-    by_page = math.sqrt(2 * 0.2 * 0.8 / 5_000)
-    assert estimate(once, 1, 0).error == pytest.approx(by_page, rel=0.02)
-    assert estimate(often, 1, 0).error == pytest.approx(by_page * math.sqrt(5), rel=0.02)
-
-
 def test_page_without_a_unit_is_a_unit_of_its_own():
     tally = Tally([0.5, 0.5])
     for page in range(1_000):

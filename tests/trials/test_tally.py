@@ -7,7 +7,7 @@ import pytest
 
 from firstclick import InvalidInput
 from firstclick.trials.checks import check_feedback, check_shares
-from firstclick.trials.tally import PAGES, Tally, sums_of
+from firstclick.trials.tally import CLICKS, PAGES, Tally, sums_of
 from tests.support.made_trials import full, played
 from tests.support.refusals import check_refused
 
@@ -58,6 +58,9 @@ def test_stretches_follow_one_another_and_start_anew_with_new_shares():
         tally.add(page % 2, 5_000 * (page % 2), clicked=page >= 10)
     assert (tally.units.done, tally.units.last[0], tally.units.last[1]) == (2, [5, 5], [5, 5])
     assert tally.units.sums[PAGES] == [3, 2]
+    for _ in range(12):
+        tally.add(1, None, clicked=True)
+    assert (tally.singles.done, tally.singles.sums[CLICKS]) == (1, [0, 2])
     tally.change_shares([0.6, 0.4])
     assert (tally.units.done, tally.units.sums[PAGES]) == (2, [0, 0])
 
