@@ -94,6 +94,10 @@ def test_batches_give_what_the_whole_gives(monkeypatch):
         for start in starts
     ]
     expected = evaluate(whole, learning=True)
+    # The seed decides the folds.
+    by_seed = [evaluate(whole, learning=False, seed=seed).estimates for seed in (1, 1, 2)]
+    losses = [[row.loss for row in rows] for rows in by_seed]
+    assert losses[0] == losses[1] != losses[2]
     monkeypatch.setattr(module, "CHUNK", 70)
     for one, other in zip(evaluate(parts, learning=True).estimates, expected.estimates, strict=True):
         numbers = other.value, other.low, other.difference_high

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from firstclick.evaluation.estimators.evaluate import evaluate
-from firstclick.evaluation.estimators.support import CANNOT_SAY, CAUTION, OK
+from firstclick.evaluation.estimators.support import CANNOT_SAY, CAUTION, OK, prefixes_seen
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
+from tests.support.refusals import check_refused
 
 ATTRACTION = np.array([0.6, 0.5, 0.3, 0.2, 0.1])
 LISTS = np.array(list(itertools.permutations(range(5), 2)))
@@ -95,6 +96,8 @@ ONE_BY_N = np.array([1 / 5, 1 / 20])
         # The target is the policy itself, so that every weight is 1; items are shown too often.
         (lambda: changed(logged(SOME_ORDER, SOME_ORDER), logged=ONE_BY_N, target=ONE_BY_N), "^2 items"),
         (lambda: heavy_tail(None), r"mean 0\.692 .* are not true, or"),
+        (lambda: changed(logged(UNIFORM, ONE_LIST), clicks=0.0), "No slate was clicked"),
+        (lambda: changed(logged(UNIFORM, ONE_LIST), clicks=1.0), "Every position"),
         # With mean 1 it is the tail that gives them away.
         (lambda: heavy_tail(1.0), r"Pareto k 0\.79.* too heavy"),
     ],
@@ -135,6 +138,17 @@ def test_weights_bounded_by_exploration_are_not_a_heavy_tail():
     assert (support.positions[0].pareto_k > 0.7, support.verdict) == (True, CAUTION)
 
 
+@pytest.mark.parametrize(
+    ("name", "position", "wrong"),
+    [("logged", 1, 0.0), ("logged", 0, 1.5), ("logged", 1, 0.9), ("target", 0, -0.25), ("clicks", 0, -1.0)],
+)
+def test_impossible_arrays_are_refused(name, position, wrong):
+    slates = logged(UNIFORM, ONE_LIST, n=10)
+    array = getattr(slates, name).copy()
+    array[7, position] = wrong
+    check_refused(lambda: evaluate(slates._replace(**{name: array}), learning=False), name)
+
+
 def test_advice_gives_a_number_of_slates_that_is_enough():
     poor = logged(UNIFORM, OTHER_LIST, n=200)
     found = evaluate(poor, learning=False, candidates=5, explore=0.2)
@@ -150,3 +164,12 @@ def test_advice_gives_a_number_of_slates_that_is_enough():
     advice = evaluate(poor, learning=False, candidates=10_000).support.advice
     assert "Uniform slates would not do" in advice
     assert "show the policy itself on 10% of" in advice
+
+
+def test_shares_of_requests_whose_first_positions_were_seen():
+    shown = np.array([[3, 1, 0], [3, 2, 0], [1, 2, 3]], dtype=np.int32)
+    wanted = np.array([[3, 2, 1], [3, 2, 0], [1, 3, 2], [2, 1, 0]], dtype=np.int32)
+    np.testing.assert_array_equal(prefixes_seen(shown, wanted).mean(axis=0), [0.75, 0.5, 0.25])
+    ended = np.array([[shown[0, 0], -1, -1], [-2, shown[0, 1], -1]], dtype=np.int32)
+    # One slate that has ended, and one with an unknown item.
+    np.testing.assert_array_equal(prefixes_seen(shown, ended).mean(axis=0), [0.5, 0.5, 0.5])
