@@ -1,6 +1,5 @@
 """`evaluate`: answers from a log whose truth is known, and no number where there is no support."""
 
-import json
 import re
 from itertools import permutations
 
@@ -67,15 +66,8 @@ def test_answer_without_support_has_no_number(found):
     assert (answer.verdict, answer.value, answer.difference) == (CANNOT_SAY, None, None)
     assert (answer.estimators, found.exit_code) == ((), 3)
     assert "no slate of the log shows wine" in answer.reasons[0]
-    lines = found.text().splitlines()
-    rows = [line for line in lines if line.startswith("strange")]
+    rows = [line for line in found.text().splitlines() if line.startswith("strange")]
     assert (len(rows), any(re.search(r"\d", line) for line in rows)) == (3, False)
-    # The first lines are the differences.
-    assert re.match(r"best: \+0\.1\d+ clicks .*95 % interval \+0\.\d+ to \+0\.\d+\)", lines[0])
-    assert lines[1].startswith("random: −0.0")
-    page = json.loads(json.dumps(found.as_json(), allow_nan=False))
-    (row,) = [policy for policy in page["policies"] if policy["policy"] == "strange"]
-    assert (row["value"], row["difference"], row["reasons"]) == (None, None, list(answer.reasons))
 
 
 def test_slate_is_predicted_by_fits_that_have_not_seen_it():
@@ -148,15 +140,6 @@ def test_log_without_support_has_reasons_in_place_of_a_number(log, reason):
     if "no propensities" in reason:
         assert re.search(r"[\d,]+ slates with explore=0.1", answer.needed)
         assert found.shown is None
-
-
-def test_slates_without_outcome_or_propensity_are_left_out_and_counted():
-    log = uniform_log(propensities=chances_with(slice(7, 27), np.nan), reported=np.arange(1500) % 100 > 0)
-    found = evaluate(log, {"random": Uniform()})
-    assert found.left_out == {"without a reported outcome": 15, "without propensities": 20}
-    assert found.slates == 1465
-    found = evaluate(uniform_log(propensities=chances_with(5, 1.5)), {"random": Uniform()})
-    assert (found.left_out, found.exit_code) == ({"with impossible propensities": 1}, 0)
 
 
 def test_many_slates_without_propensity_or_outcome_are_a_caution():

@@ -51,19 +51,6 @@ def test_each_policy_has_a_row_with_its_number_or_its_verdict():
     assert {"caution", "model-based: cascade-ts"} < set(words)
     assert words.count("cannot say") == 1
     assert "cannot say" in texts(NO_ANSWER), "with no number at all"
-    # Long names are broken and cut.
-    words = texts(judged("sample:a-model-with-a-very-long-name-for-the-shop-in-berlin,event=50000", 0.01))
-    assert any(text.endswith("…") for text in words)
-    assert max(map(len, words)) <= 80
-
-
-def test_more_policies_make_a_higher_figure_of_the_same_width():
-    one, eight = (
-        forest_plot(evaluation([judged(f"list:{n}", n / 100) for n in range(policies)])).get_size_inches()
-        for policies in (1, 8)
-    )
-    assert one[0] == eight[0]
-    assert eight[1] > one[1] + 2
 
 
 def test_headline_names_the_highest_and_the_lowest_of_many():

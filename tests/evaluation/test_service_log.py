@@ -129,27 +129,27 @@ def test_only_uniform_slates_have_their_propensities(open_random, store):
 NAMES = ["tea", "coffee", "cocoa", "milk"]
 
 
-def shop(place, policy, n):
-    """Slates of 2 of 4 items, every tenth among candidates; tea is clicked if it is shown first."""
-    with open_service(str(place)) as service:
-        items = [Item(name) for name in NAMES]
-        service.create("shop", items=items, k=2, policy=policy, seed=1, explore=0.25)
-        for number in range(n):
-            slate = service.recommend("shop", candidates=NAMES[:3] if number % 10 == 9 else None)
-            service.feedback("shop", slate, click=0 if slate.items[0] == "tea" else None)
-    return OwnLogWithPropensities(log_in_store(str(place), "shop"))
+@pytest.fixture
+def log_of(open_shop, store):
+    def log_of(policy, n):
+        """Slates of 2 of 4 items, every tenth among candidates; tea is clicked if it is shown first."""
+        with open_shop(policy=policy, items=[Item(name) for name in NAMES], k=2, explore=0.25) as shop:
+            for number in range(n):
+                slate = shop.recommend(candidates=NAMES[:3] if number % 10 == 9 else None)
+                shop.feedback(slate, click=0 if slate.items[0] == "tea" else None)
+        return OwnLogWithPropensities(log_in_store(store, "shop"))
+
+    return log_of
 
 
-def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(tmp_path):
-    place = str(tmp_path / "shop.db")
-    with open_service(place) as service:
-        service.create("shop", items=[Item(name) for name in NAMES], k=2, policy="random", seed=1)
-        late = [service.recommend("shop") for _ in range(5)]
-        for slate in [service.recommend("shop") for _ in range(20)]:
-            service.feedback("shop", slate, click=0)
-        for slate in [*late, service.recommend("shop")]:
-            service.feedback("shop", slate, click=None)
-    log = OwnLogWithPropensities(log_in_store(place, "shop"))
+def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(open_shop, store):
+    with open_shop(policy="random", items=[Item(name) for name in NAMES], k=2) as shop:
+        late = [shop.recommend() for _ in range(5)]
+        for slate in [shop.recommend() for _ in range(20)]:
+            shop.feedback(slate, click=0)
+        for slate in [*late, shop.recommend()]:
+            shop.feedback(slate, click=None)
+    log = OwnLogWithPropensities(log_in_store(store, "shop"))
     (batch,) = log.batches()
     assert batch.numbers.tolist() == list(range(2, 28))
     assert batch.drawn_from.tolist() == [1] * 25 + [21]
@@ -161,8 +161,8 @@ def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(tm
     assert weighted.spread[:, 0].tolist() == [9.0] * 25 + [4.0]
 
 
-def test_spread_of_a_list_is_one_over_its_probability(tmp_path):
-    log = shop(tmp_path / "shop.db", "random", 60)
+def test_spread_of_a_list_is_one_over_its_probability(log_of):
+    log = log_of("random", 60)
     (batch,) = log.batches()
     assert np.isnan(batch.propensities[9::10]).all()
     assert batch.propensities[0].tolist() == pytest.approx([1 / 4, 1 / 12])
@@ -178,8 +178,8 @@ def test_spread_of_a_list_is_one_over_its_probability(tmp_path):
 
 
 @pytest.mark.long
-def test_propensities_are_those_of_the_model_when_the_slate_was_drawn(tmp_path):
-    log = shop(tmp_path / "shop.db", "cascade-ts", 120)
+def test_propensities_are_those_of_the_model_when_the_slate_was_drawn(log_of):
+    log = log_of("cascade-ts", 120)
     (batch,) = log.batches()
     for row in (3, 47, 111):
         model = recover(log._own.log, log._own.stored._replace(head=int(batch.numbers[row]) - 1))
