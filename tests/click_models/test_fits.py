@@ -8,11 +8,8 @@ from firstclick.click_models.chain_fit import _Chain, counted
 from firstclick.click_models.position_fit import position_counts
 from firstclick.errors import InvalidInput
 from firstclick.kernels.position_counts import expect_positions
-from tests.support.memory_log import InMemoryLog, chain_clicks, position_clicks, shuffled_slates
+from tests.support.memory_log import EXAMINATION, GOING_ON, InMemoryLog, shuffled_slates, simulated_log
 from tests.support.reference.click_models import expected_chain, expected_positions
-
-GOING_ON = np.array([0.8, 0.7, 0.6, 0.6, 0.5, 0.4])
-EXAMINATION = np.array([1.0, 0.8, 0.65, 0.5, 0.4, 0.3])
 
 
 def small_log(**changes):
@@ -29,26 +26,12 @@ def small_log(**changes):
     )
 
 
-def world(model, n, seed=11):
-    """n sessions of a model with known parameters: 12 items on 6 positions."""
-    generator = np.random.default_rng(seed)
-    slates = shuffled_slates(generator, n, 12, 6)
-    attraction, leaving = np.linspace(0.08, 0.5, 12), np.linspace(0.75, 0.25, 12)
-    if model == "pbm":
-        clicks = position_clicks(generator, attraction[slates], EXAMINATION)
-    else:
-        leaves = {"cm": np.ones(slates.shape), "dcm": np.broadcast_to(1 - GOING_ON, slates.shape)}
-        gamma = 0.85 if model == "dbn" else 1.0
-        clicks, _ = chain_clicks(generator, attraction[slates], leaves.get(model, leaving[slates]), gamma)
-    return InMemoryLog(slates, clicks), attraction, leaving
-
-
 @pytest.mark.parametrize("model", FITTED_MODELS)
 def test_parameters_are_recovered_from_simulated_sessions(model):
     # Stated in advance: 40,000 sessions examine an item about 15,000 times, a standard error of 0.004, or up
     # to 0.008 where examination is estimated; satisfaction depends on some 2,000 clicks, half of them without
     # a visible follow-up. Four standard errors, 12 items: a false alarm in about 1 of 1,000 seeds.
-    log, attraction, leaving = world(model, 40_000)
+    log, attraction, leaving = simulated_log(model, 40_000)
     found = fit(log, model)
     assert np.abs(found.attraction[0] - attraction).max() < 0.03
     if model in ("sdbn", "dbn"):
@@ -145,7 +128,7 @@ def test_em_of_positions_equals_a_slow_one(told):
 
 @pytest.mark.parametrize("model", FITTED_MODELS)
 def test_one_thread_equals_two_bit_for_bit(model):
-    log, _, _ = world("dbn", 3000)
+    log, _, _ = simulated_log("dbn", 3000)
     one, two = fit(log, model, threads=1), fit(log, model, threads=2)
     for name in ("attraction", "satisfaction", "chances", "looks"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

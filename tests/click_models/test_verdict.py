@@ -14,20 +14,12 @@ from firstclick.click_models.slate_hash import fold_of, resample_weights
 from firstclick.click_models.verdict import compare_models, verdict
 from firstclick.errors import InvalidInput
 from firstclick.streams import stream
-from tests.support.memory_log import InMemoryLog, chain_clicks, position_clicks, shuffled_slates
+from tests.support.memory_log import simulated_log
 from tests.support.reference.click_models import click_chances
 
 
-def page(model, n=20_000, attraction=0.4):
-    generator = np.random.default_rng(17)
-    slates = shuffled_slates(generator, n, 10, 5)
-    attracts = np.linspace(0.25 * attraction, attraction, 10)[slates]
-    if model == "pbm":
-        return InMemoryLog(slates, position_clicks(generator, attracts, np.array([1, 0.7, 0.5, 0.35, 0.25])))
-    leaves = {"cm": np.ones(5), "dcm": 1 - np.array([0.9, 0.6, 0.3, 0.8, 0.5])}
-    leaving = np.broadcast_to(leaves.get(model, np.linspace(0.9, 0.1, 10)[slates]), slates.shape)
-    clicks, _ = chain_clicks(generator, attracts, leaving, 0.8 if model == "dbn" else 1.0)
-    return InMemoryLog(slates, clicks)
+def page(model, n=20_000):
+    return simulated_log(model, n)[0]
 
 
 def verdict_of(log):

@@ -10,7 +10,7 @@ from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
 from firstclick.evaluation.judged_slates import log_facts, some_slates
-from firstclick.evaluation.targets import FixedList, Target, Uniform
+from firstclick.evaluation.targets import FixedList, Uniform
 from firstclick.logs.ranked_log import NO_ITEM
 from tests.support.memory_log import DRINKS, InMemoryLog
 
@@ -208,14 +208,3 @@ def test_policies_that_cannot_be_frozen_are_refused():
         GreedySlate(wants_context)
     target, _ = started(SamplingPolicy(ranker("cascade-ts", k=2)), ALL)
     assert "slates of 2 items" in target.refusal()
-
-
-def test_target_needs_one_method():
-    class Mine(Target):
-        def prefix_chances(self, slates):
-            return np.full(slates.items.shape, 0.5)
-
-    target, batch = started(Mine(), ALL)
-    assert target.place_chances(batch) is None
-    assert target.predictions(batch, fit_of("cm")) is None
-    assert target.refusal() == ""

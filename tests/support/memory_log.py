@@ -110,3 +110,21 @@ def position_clicks(generator, attraction, examination):
     """Clicks of users who examine positions by chance."""
     chances = attraction * examination
     return (generator.random(chances.shape) < chances).astype(np.uint8)
+
+
+GOING_ON = np.array([0.8, 0.7, 0.6, 0.6, 0.5, 0.4])
+EXAMINATION = np.array([1.0, 0.8, 0.65, 0.5, 0.4, 0.3])
+
+
+def simulated_log(model, n, seed=11):
+    """n sessions of a click model on 6 positions; attraction and satisfaction of its 12 items."""
+    generator = np.random.default_rng(seed)
+    slates = shuffled_slates(generator, n, 12, 6)
+    attraction, leaving = np.linspace(0.08, 0.5, 12), np.linspace(0.75, 0.25, 12)
+    if model == "pbm":
+        clicks = position_clicks(generator, attraction[slates], EXAMINATION)
+    else:
+        leaves = {"cm": np.ones(slates.shape), "dcm": np.broadcast_to(1 - GOING_ON, slates.shape)}
+        gamma = 0.85 if model == "dbn" else 1.0
+        clicks, _ = chain_clicks(generator, attraction[slates], leaves.get(model, leaving[slates]), gamma)
+    return InMemoryLog(slates, clicks), attraction, leaving
