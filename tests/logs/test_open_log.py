@@ -226,17 +226,6 @@ def test_odd_rows_are_counted_and_named(log):
     assert result.odd == ["1 blank (line 3)", "1 without 2 fields (line 4)", "1 with an item twice (row 2)"]
 
 
-def test_files_without_a_log_are_refused(log):
-    for name, text, problem in (
-        ("log.csv", "items,click\n", "has no rows"),
-        ("log.csv", "a,b\n1,2\n", "it has: a, b; name them by"),
-        ("log.jsonl", '{"items": [], "click": null}\n', "no row has items"),
-        ("log.npz", "PK\3\4 and nothing", "is no .npz file"),
-    ):
-        with pytest.raises(InvalidInput, match=problem):
-            log(text, name)
-
-
 # Impressions: a row for each item of a slate, which is called a view
 
 
@@ -342,17 +331,6 @@ def test_slates_of_finn_have_neither_fill_nor_the_no_click_item(log, monkeypatch
     assert seen[-1] == (2, 2)
 
 
-def test_other_npz_files_are_refused(log):
-    for arrays, problem in (
-        ({"slate": FINN["slate"]}, "has no array 'click'"),
-        (FINN | {"click": np.zeros((2, 4), np.int32)}, "users x steps x places"),
-        (FINN | {"click": np.array([[1.5]])}, "whole numbers"),
-        (FINN | {"click": np.zeros((2, 3), np.int32)}, "has no slates"),
-    ):
-        with pytest.raises(InvalidInput, match=problem):
-            log(arrays, "data.npz")
-
-
 def test_clicks_of_a_yandex_session_belong_to_the_last_slate_with_the_url(log):
     text = (
         "0\t0\tQ\t8\t0\t7\t103\t51\n0\t5\tC\t103\n1\t0\tQ\t9\t0\t103\t7\n0\t9\tQ\t8\t1\t103\t4\n"
@@ -394,3 +372,21 @@ def test_matrix_that_does_not_fit_is_refused(log, tmp_path):
     places.write_text("item,1,2\na,0.5,1.5\nb,0.5,0.5\n")
     result = read(log(text, places=places))
     assert result.doubtful == ["1 of the matrix that are not from 0 to 1; taken as not known (row 0)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("log.csv", "items,click\n", "has no rows"),
+        ("log.csv", "a,b\n1,2\n", "it has: a, b; name them by"),
+        ("log.jsonl", '{"items": [], "click": null}\n', "no row has items"),
+        ("log.npz", "PK\3\4 and nothing", "is no .npz file"),
+        ("data.npz", {"slate": FINN["slate"]}, "has no array 'click'"),
+        ("data.npz", FINN | {"click": np.zeros((2, 4), np.int32)}, "users x steps x places"),
+        ("data.npz", FINN | {"click": np.array([[1.5]])}, "whole numbers"),
+        ("data.npz", FINN | {"click": np.zeros((2, 3), np.int32)}, "has no slates"),
+    ],
+)
+def test_files_without_a_log_are_refused(name, content, problem, log):
+    with pytest.raises(InvalidInput, match=problem):
+        log(content, name)

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from firstclick.files.progress import silent
-from firstclick.logs.ranked_log import NOT_TOLD, RankedLog, SlateBatch
+from firstclick.logs.ranked_log import RankedLog, SlateBatch
 from firstclick.streams import stream
 
 
@@ -21,8 +21,8 @@ class InMemoryLog(RankedLog):
         n = len(items)
         self.whole = SlateBatch(
             items=np.asarray(items, np.int32), clicks=np.asarray(clicks, np.uint8),
-            examined=np.full(n, NOT_TOLD, np.int32) if examined is None else np.asarray(examined, np.int32),
-            reported=np.ones(n, np.bool_) if reported is None else np.asarray(reported, np.bool_),
+            examined=np.asarray([-1] * n if examined is None else examined, np.int32),  # -1: not known
+            reported=np.asarray([True] * n if reported is None else reported, np.bool_),
             numbers=np.arange(n, dtype=np.int64), propensities=propensities,
             segments=None if segments is None else np.asarray(segments, np.int32),
             candidates=None if candidates is None else np.concatenate(candidates).astype(np.int32),

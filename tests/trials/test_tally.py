@@ -7,7 +7,7 @@ import pytest
 
 from firstclick import InvalidInput
 from firstclick.trials.checks import check_feedback, check_shares
-from firstclick.trials.tally import CLICKS, PAGES, Tally, sums_of
+from firstclick.trials.tally import PAGES, Tally, sums_of
 from tests.support.made_trials import full, played
 from tests.support.refusals import check_refused
 
@@ -60,7 +60,7 @@ def test_stretches_follow_one_another_and_start_anew_with_new_shares():
     assert tally.units.sums[PAGES] == [3, 2]
     for _ in range(12):
         tally.add(1, None, clicked=True)
-    assert (tally.singles.done, tally.singles.sums[CLICKS]) == (1, [0, 2])
+    assert (tally.singles.done, tally.singles.sums[PAGES]) == (1, [0, 2])
     tally.change_shares([0.6, 0.4])
     assert (tally.units.done, tally.units.sums[PAGES]) == (2, [0, 0])
 
