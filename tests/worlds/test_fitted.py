@@ -16,7 +16,7 @@ from firstclick.streams import stream, stream_key
 from firstclick.worlds import most_clicks
 from firstclick.worlds.fitted import FittedWorld
 from firstclick.worlds.most_clicks import most_clicks_by_item, most_clicks_by_position
-from tests.support.made_up_log import MadeUpLog
+from tests.support.memory_log import InMemoryLog
 
 MODELS = ["cm", "dcm", "sdbn", "pbm", "dbn"]
 # Neither rising nor falling, so that no position can be mistaken for another.
@@ -249,7 +249,7 @@ def test_fitted_world_reproduces_the_clicks_by_position_of_its_log(model):
     draw = stream(9, "slates", model)
     slates = np.argsort(draw.random((n, 6)), axis=1)[:, :K]
     logged = clicks_in(truth, slates, "log")
-    again = clicks_in(FittedWorld(fit(MadeUpLog(slates, logged), model)), slates, "again")
+    again = clicks_in(FittedWorld(fit(InMemoryLog(slates, logged), model)), slates, "again")
     before, after = logged.mean(axis=0), again.mean(axis=0)
     # Both have the noise of n pages, and the fit that of the log too: 4.5 standard errors of three such,
     # 15 comparisons: a false alarm in 10,000 seeds.
