@@ -1,12 +1,15 @@
 """Too many, too slow and too silly clients: others are served, refusals are honest, memory does not grow."""
 
+import json
+import random
 import socket
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from tests.faults.clients import LoadClients
+from tests.faults.clients import Caller, LoadClients
 from tests.faults.crash import ServerUnderTest
 from tests.faults.oracle import ClientHistory
 
@@ -93,3 +96,52 @@ def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(ser
     assert not found.complaints, str(found)
     assert history.statuses["overloaded"] > 20
     assert found.acked > 50
+
+
+def bad_requests(server, n, seed):
+    """All kinds of them, none like another."""
+    draw = random.Random(seed)
+    caller = Caller(server.port)
+
+    def cut_off(odd):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
+            raw.sendall(HEAD + f"X-{odd}: {odd * 20}\r\n".encode() + b"Content-Length: 500\r\n\r\n{")
+
+    kinds = [
+        lambda odd: caller.post("/v1/models/shop/feedback", {"token": odd * 4, "click": 0}),
+        lambda odd: caller.post(f"/v1/models/{odd}/feedback", {"token": odd, "click": 0}),
+        lambda odd: caller.ask("GET", f"/{odd}/{odd}"),
+        lambda odd: caller.post(RECOMMEND, {odd: 1}),
+        lambda odd: caller.post(RECOMMEND, {"candidates": [odd] * 50}),
+        lambda odd: caller.ask("DELETE", f"/v1/models/shop/items/{odd}"),
+        lambda odd: caller.ask(odd.upper()[:8], RECOMMEND),
+        cut_off,
+    ]
+    for number in range(n):
+        kinds[number % len(kinds)]("".join(draw.choices("abcdefghij0123456789", k=30)))
+    caller.close()
+
+
+def memory(pid):
+    """Bytes of a process."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("the memory of a process is known from /proc alone")
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+    return 1024 * int(line.split()[1])
+
+
+@pytest.mark.long
+def test_bad_requests_leave_no_memory_behind(server):
+    pid = server.start(settings={"requests_per_second": 1e6})
+    server.wait_until(200)
+    bad_requests(server, 1000, seed=1)
+    before = memory(pid)
+    bad_requests(server, 4000, seed=2)
+    grown = memory(pid) - before
+    # A kilobyte kept of each would be four megabytes.
+    assert grown < 3_000_000, grown
+    view = server.ask("GET", "/v1/models/shop/view").body
+    assert json.dumps(view).count("unknown") == 1
+    assert server.stop(pid) == 0
+    assert "Traceback" not in server.said()
