@@ -17,6 +17,7 @@ from firstclick.serve.log.events import (
     feedback_payload,
     packed,
 )
+from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 
@@ -50,7 +51,8 @@ def created(policy="cascade-lin-ts", items=None):
     if not takes_features(policy):
         items = bare(items)
     body = FirstItems.of(items)
-    return Created(policy, {}, K, 5, body.n_features, body, key=5, version=policy_class(policy).version)
+    known = policy_class(policy)
+    return Created(policy, {}, K, 5, body.n_features, body, 5, known.version, this_build(known))
 
 
 class Log:

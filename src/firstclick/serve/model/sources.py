@@ -35,7 +35,6 @@ from firstclick.serve.store.store import StoredModel
 AT_ONCE = 1000
 
 LOST = "drawn from events that this log does not have"
-COPIED = "drawn by the model that this one was copied from"
 NOT_HERE = "drawn by a policy, or a version of one, that is not installed here"
 ARCHIVED = "drawn from events that are archived"
 UNREADABLE = "it cannot be read"
@@ -76,11 +75,8 @@ def drawers_of(log: Log, stored: StoredModel) -> list[Drawer]:
             why_not = NOT_HERE
         seen = OriginLog(log, created, place)
         head = StoredModel(stored.id, origin.model, origin.upto)
-        found.append(Drawer(origin.model, its.policy, True, seen, head, its.copied, why_not))
-    first = created.origins[0].created if created.origins else created
-    if first.copied:
-        unknown = StoredModel(stored.id, "", first.copied)
-        found.append(Drawer("", "", False, log, unknown, 0, COPIED))
+        after = created.origins[place - 1].upto if place else 0
+        found.append(Drawer(origin.model, its.policy, True, seen, head, after, why_not))
     return found
 
 
