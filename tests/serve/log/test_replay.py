@@ -11,7 +11,6 @@ from firstclick.cli.stores import _write_parquet
 from firstclick.kernels.source_files import with_imports
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
-from firstclick.registry import policy_class
 from firstclick.serve import Item
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import (
@@ -26,9 +25,8 @@ from firstclick.serve.log.events import (
     read_feedback,
 )
 from firstclick.serve.log.snapshot import BadSnapshot
-from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
-from tests.support.made_log import K, Log, made_items
+from tests.support.made_log import OTHER_BUILD, K, Log, made_items
 from tests.support.policies import OTHERS, policies
 from tests.support.shop import shop_at
 
@@ -165,8 +163,7 @@ def floats(*numbers):
 
 def made_model(policy, **settings):
     body = FirstItems.of(made_items())
-    build = this_build(policy_class(policy))
-    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1, build))
+    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1, OTHER_BUILD))
 
 
 @pytest.mark.parametrize(
