@@ -434,7 +434,7 @@ def test_stored_encoder_that_does_not_fit_together_is_refused():
 
 
 def test_encoder_of_another_version_is_refused():
-    page = Encoder.fit({"price": [1.0, 2.0, 4.0]}).as_json()
+    page = Encoder.fitted({"price": [1.0, 2.0, 4.0]}).as_json()
     with pytest.raises(InvalidInput, match="version 1 was expected, got 2"):
         Encoder.from_json(page | {"version": 2})
 

@@ -431,8 +431,8 @@ def test_slate_without_a_record_of_its_draw_has_no_propensity(open_small):
     fields = read_feedback(event.payload).fields
     bare = event._replace(payload=event.payload[: -len(fields)])
 
-    class Older:
-        """The store, with an event as earlier versions wrote them."""
+    class Bare:
+        """The store, with an event as the log of an arm has those of other models."""
 
         def __getattr__(self, name):
             return getattr(store, name)
@@ -441,7 +441,7 @@ def test_slate_without_a_record_of_its_draw_has_no_propensity(open_small):
             for chunk in store.events(*args, **more):
                 yield [bare if one.seq == bare.seq else one for one in chunk]
 
-    found = logged_propensities(Older(), next(iter(store.models())))
+    found = logged_propensities(Bare(), next(iter(store.models())))
     assert found.reasons() == {NOT_RECORDED: 1}
     assert found.slates[2].propensity is None
     assert found.slates[2].rows == read_feedback(event.payload).rows

@@ -24,7 +24,7 @@ def shop(open_shop):
 
 
 def forget_source(shop, slate):
-    """A token of this slate without what it was drawn from, as of an earlier version."""
+    """A token of this slate without what it was drawn from, as arms of a trial get slates of others."""
     keys = shop.service.keys
     return keys.sign(keys.read(slate.token, shop.service.model("shop").id, days=1)._replace(fields=b""))
 
