@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick.catalog.catalog import Catalog
-from firstclick.evaluation.propensities.slate_propensity import (
-    propensity_later,
-    says_its_law,
-    slate_propensity,
-)
+from firstclick.evaluation.propensities.slate_propensity import says_its_law, slate_propensity
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.request import read_request, with_pinned
@@ -155,14 +151,10 @@ def test_the_draw_of_a_logged_slate_counts():
     """So that weights are unbiased: the mean of (n + 1) / (hits + 1) is (1 - (1 - p)^(n + 1)) / p."""
     engine = taught("cascade-ucb1", features=False)
     (slate,) = drawn(engine, read_request(engine), 1)
-    found, others = (
-        propensity_later(
-            engine, read_request(engine), np.array(rows), relative_error=0.05, seed=0, drew_it=True
-        )()
-        for rows in (slate, slate[::-1])
-    )
-    assert found.chances[0] == 1
-    assert found.errors[0] > 0
+    probability = slate_propensity(engine, read_request(engine), np.array(slate), drew_it=True)
+    others = slate_propensity(engine, read_request(engine), np.array(slate[::-1]), drew_it=True)
+    assert probability.chances[0] == 1
+    assert probability.errors[0] > 0
     assert others.chances[2] == pytest.approx(1 / (others.draws + 1))
     assert slate_propensity(engine, read_request(engine), np.array(slate[::-1])).chances[2] == 0
 

@@ -25,12 +25,16 @@ def slate_propensity(
     *,
     relative_error: float = 0.05,
     seed: int = 0,
+    drew_it: bool = False,
 ) -> Propensity:
     """The probability of each prefix of these rows, to `relative_error` where it is not exact.
 
-    What the policy knows stays as it is.
+    What the policy knows stays as it is. `drew_it`: the policy has drawn these rows before, from this state
+    and for this request; where slates are drawn again and counted, that draw counts too.
     """
-    return propensity_later(engine, request, rows, relative_error=relative_error, seed=seed)()
+    return propensity_later(
+        engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it
+    )()
 
 
 def propensity_later(
@@ -43,11 +47,7 @@ def propensity_later(
     drew_it: bool = False,
 ) -> Callable[[], Propensity]:
     """What computes `slate_propensity` for the state of this moment: the engine may go on learning, and
-    another thread may do the work. What has to be drawn again is drawn now.
-
-    `drew_it`: the policy has drawn these rows before, from this state and for this request; where slates are
-    drawn again and counted, that draw counts too.
-    """
+    another thread may do the work. What has to be drawn again is drawn now."""
     engine.follow_catalog()
     rows = np.asarray(rows, np.int64)
     n_rows = len(engine.catalog.items)

@@ -293,8 +293,8 @@ class Created(msgspec.Struct, frozen=True):
     origins: list[Origin] = []
 
     @property
-    def copied(self) -> int:
-        """Events up to this one come from the log of another model, which drew their slates; 0 if none do."""
+    def n_copied(self) -> int:
+        """The first so many events come from the log of another model, which drew their slates."""
         return self.origins[-1].upto if self.origins else 0
 
     def first_features(self) -> NDArray[np.float64]:
@@ -528,7 +528,7 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             | {"settings": its.created.settings, "version": its.created.version}
             for its in body.origins
         ]
-        told["copied"] = body.copied
+        told["copied"] = body.n_copied
         for word in ("copied", "no_click_after", "baseline", "origins"):
             if not told[word]:
                 del told[word]

@@ -52,7 +52,7 @@ class Launch:
 
     def __init__(self, key: np.uint64, created: Created, catalog: Catalog) -> None:
         self._key, self._catalog = key, catalog
-        self._copied = created.copied  # Slates up to this event were shown by another model.
+        self._copied = created.n_copied  # Slates up to this event were shown by another model.
         self.baseline: Baseline | None = None
         self.since = 1  # The event that the list came with: earlier slates say nothing of it.
         self.file_mark = ""

@@ -65,7 +65,8 @@ class Drawer(NamedTuple):
 def drawers_of(log: Log, stored: StoredModel) -> list[Drawer]:
     """Who has drawn the slates of a log: the model itself, then the models that it was copied from."""
     created = created_in(log, stored)
-    found = [Drawer(stored.name, created.policy, False, log, stored, created.copied)]
+    found = [Drawer(stored.name, created.policy, False, log, stored, created.n_copied)]
+    after = 0
     for place, origin in enumerate(created.origins):
         its = origin.created
         why_not = ARCHIVED if log.base(stored.id) is not None else ""
@@ -75,8 +76,8 @@ def drawers_of(log: Log, stored: StoredModel) -> list[Drawer]:
             why_not = NOT_HERE
         seen = OriginLog(log, created, place)
         head = StoredModel(stored.id, origin.model, origin.upto)
-        after = created.origins[place - 1].upto if place else 0
         found.append(Drawer(origin.model, its.policy, True, seen, head, after, why_not))
+        after = origin.upto
     return found
 
 
