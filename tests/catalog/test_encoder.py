@@ -433,6 +433,12 @@ def test_stored_encoder_that_does_not_fit_together_is_refused():
     assert count > 200
 
 
+def test_encoder_of_another_version_is_refused():
+    page = Encoder.fitted({"price": [1.0, 2.0, 4.0]}).as_json()
+    with pytest.raises(InvalidInput, match="version 1 was expected, got 2"):
+        Encoder.from_json(page | {"version": 2})
+
+
 WORDS = ["yes", "no", "NA", "1,5", "2.5", "1.234", "12 €", "2024-05-01", "03/04/2024", "Acme", "inf"]
 lists = st.lists(st.floats(-5, 5), min_size=2, max_size=2)
 cells = st.one_of(

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.scanning import scanning
 from firstclick import Catalog, Ranker, simulate
 from firstclick.catalog import kernel_rows
 from firstclick.catalog import search_tree as index_module
-from firstclick.catalog.search_tree import build_tree, catalog_arrays, no_tree
+from firstclick.catalog.search_tree import build_tree, catalog_arrays
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import loop
 from firstclick.kernels.arrays import NO_LIMITS
@@ -29,8 +30,10 @@ def small_indexes(monkeypatch):
 def slates(features, thetas, k, *, hidden=None, tree=None):
     """The slates of the search and of the scan, for each theta, with the steps' own keys for ties."""
     request = NO_LIMITS if hidden is None else NO_LIMITS._replace(hidden=hidden)
-    searched = catalog_arrays(features, len(features), tree=tree)
-    scanned = catalog_arrays(features, len(features), tree=no_tree(features.shape[1]))
+    searched = catalog_arrays(features, len(features))
+    if tree is not None:
+        searched = searched._replace(tree=tree)
+    scanned = scanning(searched)
     assert searched.tree.covered > 0
     found = []
     for catalog in (searched, scanned):
@@ -180,9 +183,7 @@ def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
     feedback = synthetic_matrix(2, n_users=120, n_items=400, n_groups=5)
     scenario = FeedbackScenario(feedback.matrix, rank=6)
     with_index = simulate([policy], scenario, k=3, steps=1000, runs=2, seed=3)
-    monkeypatch.setattr(
-        loop, "catalog_arrays", lambda rows, n: catalog_arrays(rows, n, tree=no_tree(rows.shape[1]))
-    )
+    monkeypatch.setattr(loop, "catalog_arrays", lambda rows, n: scanning(catalog_arrays(rows, n)))
     without = simulate([policy], scenario, k=3, steps=1000, runs=2, seed=3)
     for measure in ("regret", "expected_regret", "reward"):
         assert np.array_equal(getattr(with_index.results[0], measure), getattr(without.results[0], measure))

@@ -255,6 +255,15 @@ def test_folder_with_other_files_is_refused(garden, experiment, tmp_path, name, 
     assert (tmp_path / name).read_text() == content
 
 
+def test_folder_of_another_format_is_refused(garden, experiment, tmp_path):
+    (tmp_path / "manifest.json").write_text('{"format": "firstclick experiments 2"}')
+    problem = (
+        "has the format 'firstclick experiments 2', and this firstclick reads 'firstclick experiments 1'"
+    )
+    with pytest.raises(InvalidInput, match=problem):
+        conduct([experiment], [garden], tmp_path, play_here)
+
+
 def test_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkeypatch):
     written, calls = store_module.write_whole, iter(range(100))
 

@@ -374,7 +374,7 @@ def same_nonce(events):
 
 
 def bad_items(events):
-    wrong = ItemsChanged(["new"], ["new"], [""], [None], [True], 2, bytes(16), [])
+    wrong = ItemsChanged(["new"], ["new"], [""], [None], [True], 2, bytes(16), [], 0, [], [], [])
     return with_event(events, 200, kind=Kind.ITEMS_CHANGED, payload=packed(wrong))
 
 

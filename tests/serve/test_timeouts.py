@@ -90,7 +90,7 @@ def test_a_slate_without_feedback_counts_as_not_clicked_after_its_time(shop, clo
 def test_a_field_that_resembles_a_timeout_is_none():
     end = with_time_out(b"", 1234)
     assert timed_out(end) == 1234
-    # A field of a later version that happens to end with the same bytes.
+    # A longer field that happens to end with the same bytes.
     assert timed_out(bytes([99, len(end)]) + end) is None
     assert timed_out(b"\x0e\x08") is None
 

@@ -27,7 +27,7 @@ from firstclick.serve.log.events import (
 from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.model import Model
 from tests.support.clock import Clock
-from tests.support.made_log import K, Log, made_items
+from tests.support.made_log import OTHER_BUILD, K, Log, made_items
 from tests.support.policies import COMPILED, OTHERS, PLAIN, policies
 from tests.support.shop import IDS, items, new_items
 
@@ -129,7 +129,7 @@ def floats(*numbers):
 
 def made_model(policy, **settings):
     body = FirstItems.of(made_items())
-    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1))
+    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1, OTHER_BUILD))
 
 
 @pytest.mark.parametrize(

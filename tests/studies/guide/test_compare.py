@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +24,7 @@ from firstclick.studies.guide.families import family_of, in_order
 from firstclick.studies.guide.fitting import Contender, contenders
 from firstclick.studies.guide.page import guide_table
 from firstclick.studies.guide.standings import as_csv, from_csv, lines_of
-from firstclick.studies.guide.stock import STOCK, StockWorld, stock_worlds
+from firstclick.studies.guide.stock import STOCK, StockWorld, chosen
 from firstclick.studies.guide.worlds import worlds_named
 from tests.support.garden import files_of
 from tests.support.stopped_engine import Stopped, stop_after
@@ -44,7 +45,7 @@ def world(**changes):
     return DataWorld(**given | {"n_items": 9, "rank": 4} | changes)
 
 
-WORLDS = [*stock_worlds(["few-items", "types"]), world().on(dataset())]
+WORLDS = [*chosen(["few-items", "types"], STOCK), world().on(dataset())]
 NAMES = ["cascade-ts", "cascade-lin-ts"]
 POLICIES = policies_named(NAMES)
 SETTINGS = {"steps": 60, "runs": 2, "seed": 5}
@@ -267,7 +268,7 @@ OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.st
 
 
 def fitted(name, *specs, steps=500):
-    (world,) = stock_worlds([name])
+    (world,) = chosen([name], STOCK)
     return {one.asked: one for one in contenders([make_policy(spec) for spec in specs], world, steps, 1)}
 
 
@@ -301,7 +302,7 @@ def test_policies_have_families_and_worlds_that_are_made_for_them():
     assert sorted(sorted(ordered), key=in_order) == ordered
     assert family_of("somebody-elses") == "Others"
     # Research policies play in large worlds only if they are named.
-    (shop,) = stock_worlds(["shop"])
+    (shop,) = chosen(["shop"], STOCK)
     policies = [make_policy("cascade-ts"), make_policy("cascade-ucb-v")]
     for named, refused in ((False, [False, True]), (True, [False, False])):
         assert [bool(one.reason) for one in contenders(policies, shop, 10, 1, named=named)] == refused
@@ -310,11 +311,11 @@ def test_policies_have_families_and_worlds_that_are_made_for_them():
 def test_worlds_and_policies_are_found_by_name():
     assert [policy.label for policy in policies_named(["cascade-ts:a=2"])] == ["cascade-ts:a=2", "random"]
     assert set(OURS) <= {policy.name for policy in policies_named()}
-    assert stock_worlds() == STOCK
-    assert [world.name for world in stock_worlds(["topics", "linear"])] == ["linear", "topics"]
+    assert chosen([], STOCK) == STOCK
+    assert [world.name for world in chosen(["topics", "linear"], STOCK)] == ["linear", "topics"]
     with pytest.raises(UnknownName, match="did you mean 'linear'"):
-        stock_worlds(["linaer"])
-    for find, name in ((policies_named, "random"), (stock_worlds, "linear")):
+        chosen(["linaer"], STOCK)
+    for find, name in ((policies_named, "random"), (partial(chosen, among=STOCK), "linear")):
         with pytest.raises(InvalidInput, match=f"'{name}' is given twice"):
             find([name, name])
 
@@ -346,7 +347,7 @@ def test_policies_get_what_their_papers_assume_known_and_nothing_else():
     class Unnamed(CascadeTS):
         """A policy that is not in the registry."""
 
-    (alone,) = contenders([Unnamed(a=3.0)], stock_worlds(["few-items"])[0], 500, 1)
+    (alone,) = contenders([Unnamed(a=3.0)], chosen(["few-items"], STOCK)[0], 500, 1)
     assert (alone.policy, alone.reason) == (Unnamed(a=3.0), "")
 
 

@@ -15,9 +15,9 @@ from firstclick.studies.guide.figure import SCALE, color_of, guide_figure
 from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, sweep_section
 from firstclick.studies.guide.standings import Line, lines_of
-from firstclick.studies.guide.stock import stock_worlds
 from firstclick.studies.guide.summary import LEAST, REFERENCES, Summary, summaries, times
 from firstclick.studies.guide.sweep import sweep_block, swept
+from firstclick.studies.guide.worlds import worlds_named
 
 
 def contender(world, name, regret, *, policy=None, n_items=16, rank=None, clicks=()):
@@ -41,7 +41,7 @@ def lines():
     return lines_of(
         [
             contender(world, name, given[place], policy=f"{name}:horizon=50" if name == "top-rank" else name)
-            for place, world in enumerate(stock_worlds(["few-items", "topics-and-more"]))
+            for place, world in enumerate(worlds_named(["few-items", "topics-and-more"]))
             for name, given in regrets.items()
         ],
         50,
