@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from firstclick.data import Interactions, feedback_matrix, interactions_from_frame, logs, read_interactions
 from firstclick.data.sources import make_source
@@ -173,14 +171,11 @@ def test_first_row_with_a_name_or_groups_decides(write, tmp_path):
 
 def test_most_active_users_and_most_met_items_are_kept_and_all_counted(files):
     # ann and dan have two rows like 70, and come after it; 5 is met most.
-    path = files(LOG)[0]
-    source = "table:user=who,item=film,top_users={},top_items={}".format
+    source = make_source("table:user=who,item=film,top_users=2,top_items=1")
     columns = {"user_column": "who", "item_column": "film", "top_users": 2, "top_items": 1}
-    for read in (make_source(source(2, 1)).load(path), interactions_from_frame(pd.DataFrame(LOG), **columns)):
+    for read in (source.load(files(LOG)[0]), interactions_from_frame(pd.DataFrame(LOG), **columns)):
         assert (read.user_ids, read.item_ids, read.users.tolist()) == (("70", "ann"), ("5",), [0, 0])
         assert read.facts == {"interactions": 7, "users": 4, "items": 3}
-    read = make_source(source(5, 9)).load(path)
-    assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (4, 3, 7)
 
 
 ODD = (
@@ -230,10 +225,6 @@ def test_log_of_odd_rows_alone_is_refused(write):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("u,a,1\n\n\nv,b,1\n", {}, " line 2 is blank, but rows follow it"),
-        ("\nu::a\n", {}, " line 1 is blank, but rows follow it"),
-        ('u,"a\nb",1\nv,c,1\nw,d\n', {}, " line 4: expected 3 fields, got 2"),
-        ("u::a\nv::b::c\n", {}, " line 2: expected 2 fields, got 3"),
         # The last line is whole, and the wrong one an earlier one: nothing is cut.
         ("u,a\nv\nw,b", {}, " line 2: expected 2 fields, got 1"),
         ("u,a,1\nv,b", {},
@@ -258,11 +249,9 @@ def test_log_of_odd_rows_alone_is_refused(write):
          ": `user_column` and `item_column` are both column 'item'"),
         ("user,item\n", {"header": True}, " has a header but no rows"),
         ("1 2 3\n", {}, " line 1: no '::', tab, comma or semicolon; pass `separator`"),
-        (b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000, {}, " line 5001: bytes that are not UTF-8; "
-         "if it is a text file, pass its encoding, for example `encoding='latin-1'`"),
         *[(f"1::1::3\n1::2::{value}\n", {"value_column": 2},
            f" line 2: value {value!r} in column 2 is not a number")
-          for value in ("abc", "nan", "inf", "-Infinity", "", "1_000", "1,000,000", "1.000,5", "n/a")],
+          for value in ("abc", "nan", "-Infinity", "", "1_000", "1,000,000", "1.000,5")],
     ],
 )  # fmt: skip
 def test_wrong_text_is_refused_with_its_line(write, text, options, message):
@@ -298,10 +287,6 @@ def test_wrong_cells_of_frames_and_parquet_are_refused_with_their_row(files):
     assert set(refusals(log)) == {"6 (from 0): empty user id in column who"}
     number = "6 (from 0): value '1_0' in column stars is not a number"
     assert set(refusals(log, user_column="noise")) == {number}
-    lists = LOG | {"stars": [[4.5]] * 7}
-    assert all(
-        "4.5" in message and "in column stars is not a number" in message for message in refusals(lists)
-    )
     nullable = pd.DataFrame(LOG).astype({"film": object})
     nullable.loc[4, "film"] = pd.NA
     assert "row 4 (from 0): empty item id" in refusal(interactions_from_frame, nullable, **COLUMNS)
@@ -320,12 +305,9 @@ def test_numbers_that_no_float_and_no_text_can_hold_are_refused():
         message = refusal(interactions_from_frame, frame, **COLUMNS)
         assert message.startswith("the frame row 6 (from 0): ")
         assert word in message
-    for changed, words in (
-        ({"above": 10**400}, "above must be a number, got a whole number of about"),
-        ({"user_column": 10**5000}, "the frame has no column a whole number of"),
-        ({"user_column": "9" * 5000}, "the frame has no column '9999"),
-    ):
-        assert refusal(interactions_from_frame, pd.DataFrame(LOG), **(COLUMNS | changed)).startswith(words)
+    words = "the frame has no column a whole number of"
+    columns = COLUMNS | {"user_column": 10**5000}
+    assert refusal(interactions_from_frame, pd.DataFrame(LOG), **columns).startswith(words)
 
 
 def test_wrong_columns_and_empty_logs_are_refused_in_every_form(files):
@@ -346,14 +328,9 @@ def test_wrong_columns_and_empty_logs_are_refused_in_every_form(files):
         assert f"got {type(other).__name__}" in refusal(interactions_from_frame, other, **COLUMNS)
 
 
-def test_damaged_parquet_and_options_of_text_are_refused(files, write):
-    path = files(LOG)[-1]
+def test_options_of_text_are_refused_for_parquet(files):
     message = "log.parquet is a Parquet file: it has no separator and no header line"
-    assert refusal(read_interactions, path, **COLUMNS, separator=";") == message
-    # The end, where the columns are listed, is whole, and the data is not.
-    whole = path.read_bytes()
-    for content in (whole[:-20], whole[:4] + bytes(len(whole[4:200])) + whole[200:]):
-        assert "log.parquet" in refusal(read_interactions, write(content, "log.parquet"), **COLUMNS)
+    assert refusal(read_interactions, files(LOG)[-1], **COLUMNS, separator=";") == message
 
 
 def test_progress_counts_bytes_and_ends_with_all_of_them(write, files):
@@ -373,28 +350,6 @@ def test_rows_that_a_join_returns_in_any_order_are_put_in_order():
         db.execute(f"CREATE TEMP TABLE coded AS SELECT * FROM {rows}")
         place = logs._fetched(db, "place", np.int32)
         assert logs._fetched(db, "user_code", np.int32, place).tolist() == [5, 6, 7]
-
-
-@pytest.mark.long
-def test_rows_keep_the_order_of_a_file_that_several_threads_read(write):
-    users = np.random.default_rng(1).integers(0, 50_000, 1_000_000)
-    items = users * 7919 % 1009
-    text = "\n".join(f"u{user},{item},{user % 5}" for user, item in zip(users, items, strict=True))
-    read = read_interactions(write(text), value_column=2, above=2)
-    ids, codes = np.unique([f"u{user}" for user in users], return_inverse=True)
-    assert read.user_ids == tuple(ids.tolist())
-    assert np.array_equal(read.users, codes)
-    assert np.array_equal(np.array(read.item_ids, int)[read.items], items)
-    assert np.array_equal(read.attracted, users % 5 > 2)
-
-
-@pytest.mark.long
-@given(st.permutations(range(7)))
-def test_order_of_rows_does_not_matter(order):
-    frame = pl.DataFrame(LOG)[order]
-    one, other = (interactions_from_frame(rows, **COLUMNS) for rows in (frame, pl.DataFrame(LOG)))
-    assert (one.user_ids, one.item_ids) == (other.user_ids, other.item_ids)
-    assert (feedback_matrix(one) != feedback_matrix(other)).nnz == 0
 
 
 def interactions(**changes):
