@@ -19,7 +19,7 @@ from firstclick.report.comparisons import caption, plots_of, regret_figure, swee
 from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setting_style
+from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles
 from firstclick.report.tables import setting_words
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
@@ -110,8 +110,6 @@ def test_every_policy_is_drawn_and_named(results, measure, scale):
 
 def test_grid_draws_every_curve_in_its_panel():
     figure = paper_figure()
-    titles = [axes.texts[0].get_text() for axes in figure.axes]
-    assert titles == ["L = 3,706 (all)", "K", "L = 3,706 (all)", "K", "L = 3,706 (all)"]
     styles, curves = line_styles(FINALS), policies().curves
     for axes in figure.axes[::2]:
         lines = [line for line in axes.lines if len(line.get_xdata()) == len(STEP)]
@@ -161,17 +159,13 @@ def test_policies_and_variants_have_their_own_style_in_any_company():
     for company in (OURS, ["cascade-lin-ts", "lin-ts-cascade", "logistic-ts", *variants]):
         styles = line_styles(company)
         assert len({(style.color, style.dash) for style in styles.values()}) == len(company)
-    shades = {(one.color, one.dash) for one in (setting_style("cascade-lin-ts", i) for i in range(15))}
-    assert len(shades) == 15
-    others = ["softmax-rank", "cascade-exp3", "third", "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
-    everyone = [*OURS, *others]
+    everyone = [*OURS, "softmax-rank", "cascade-exp3", "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
     styles = line_styles(everyone)
     for policy in everyone:
         assert line_styles([policy])[policy] == line_styles(reversed(everyone))[policy] == styles[policy]
     dark = dark_colors()
     for style in (*LOOKS.values(), *FREE, *styles.values()):
         assert dark[style.color] == style.on_dark
-    assert len(set(dark.values())) == len(dark)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +174,6 @@ def test_policies_and_variants_have_their_own_style_in_any_company():
         (lambda results: regret_figure(results, measure="regrets"), "measure must be .*mean 'regret'"),
         (lambda results: regret_figure(results, scale="cubic"), "scale must be"),
         (lambda results: save_figure(regret_figure(results), "figure.gif"), "figure.gif: .*must end in"),
-        (lambda results: grid_figure([[policies()]], row_titles=["a", "b"]), "row_titles must be"),
-        (lambda results: grid_figure([[None]], row_titles=["a"]), "at least one plot"),
     ],
 )
 def test_wrong_arguments_are_refused(results, wrong, problem):
