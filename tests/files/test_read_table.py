@@ -105,8 +105,6 @@ def test_odd_rows_are_skipped_and_counted_with_their_lines(write, end, quote):
         "2 without 2 fields (lines 6, 10)",
     ]
     assert refusal(path, strict=True) == "items.csv line 1 is blank, but rows follow it"
-    path = write(end.join(lines[1:2] + lines[3:4] + lines[5:]) + end)
-    assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 1"
     path = write(end.join([*lines[1:2], *lines[3:4], *lines[9:]]))
     assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 3"
     assert rows(read_table(write(end.join([lines[1], lines[3], "", "", " "])), strict=True)) == [("1", "a")]
@@ -206,7 +204,6 @@ def test_encoding_is_utf_8_unless_given(write):
         (b"id,x\r\n1,2\r\n3,\0\r\n", " line 3: a NUL byte; is this a text file?"),
         (b"id,x\r\n1,2\r\n3,\xe9\r\n", " line 3: bytes that are not UTF-8; *"),
         (b"PK\x03\x04\x14\0\0\0", " line 1: a NUL byte; is this a text file?"),
-        (b"\x89\xff\xfe\n", " line 1: bytes that are not UTF-8; *"),
         (b'id,x\n1,2\n3,"4\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
         (b'id,x\n1,2\n3,"4"5\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
         (b'id,"x\n1,2\n', " line 1: badly quoted field (unexpected end of data)"),
@@ -227,8 +224,6 @@ def test_long_lines_are_refused_before_they_are_read(write, tmp_path):
     assert refusal(path) == "items.csv line 3: a NUL byte; is this a text file?"
     long = "id,x\n1,2\n3," + "x" * (5 * text_file.LONGEST_LINE)
     assert refusal(write(long)) == "items.csv line 3: longer than 2,097,152 bytes; is this a text file?"
-    long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE + 100) + "\n4,5\n"
-    assert refusal(write(long)).startswith("items.csv line 3: ")
     long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE - 100_000) + "\n4,5\n"
     assert len(rows(read_table(write(long)))[1][1]) == text_file.LONGEST_LINE - 100_000
 
