@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from firstclick.data import features, truncated_svd
-from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.errors import InvalidInput
 
 
 def random_matrix(n_users, n_items, seed=0):
@@ -115,17 +115,6 @@ def test_impossible_rank_is_refused(rank):
         truncated_svd(random_matrix(9, 5), rank)
 
 
-def test_svd_that_does_not_converge_is_failed_work(monkeypatch):
-    import scipy.sparse.linalg
-
-    def fails(*args, **kwargs):
-        raise scipy.sparse.linalg.ArpackNoConvergence("No convergence", np.empty(0), np.empty((0, 0)))
-
-    monkeypatch.setattr(scipy.sparse.linalg, "eigsh", fails)
-    with pytest.raises(WorkFailed, match=r"^the SVD of rank 3 failed \(.*No convergence.*\); try a lower"):
-        truncated_svd(random_matrix(30, 20), 3)
-
-
 DIGEST = """
 import hashlib, sys
 from firstclick.data import split, synthetic_matrix, truncated_svd
@@ -163,18 +152,14 @@ def test_a_file_that_is_not_numbers_is_refused_and_never_unpickled(tmp_path, mon
     np.save("whole.npy", np.array([[1, 2]], dtype=object), allow_pickle=True)
     np.save("complex.npy", np.ones((2, 2)) * 1j)
     np.save("flat.npy", np.ones(3))
-    np.save("words.npy", np.array([["wide", "high"]]))
-    Path("garbage.npy").write_bytes(bytes(range(256)))
     Path("pickle.npy").write_bytes(pickle.dumps([[FolderMaker()]]))
     Path("named.csv").write_text("width,height\n1,2\n")
     Path("infinite.csv").write_text("1,2\n3,inf\n")
     for name, problem in (
         ("object.npy", "object.npy: not a .npy file of numbers"),
         ("whole.npy", "whole.npy: not a .npy file of numbers"),
-        ("garbage.npy", "garbage.npy: not a .npy file of numbers"),
         ("pickle.npy", "pickle.npy: not a .npy file of numbers"),
         ("complex.npy", "complex.npy: .*numbers.*complex128"),
-        ("words.npy", "words.npy: .*numbers"),
         ("flat.npy", "flat.npy: .*two dimensions"),
         ("named.csv", "named.csv line 1: features must be numbers"),
         ("infinite.csv", "infinite.csv line 2: features must be finite"),

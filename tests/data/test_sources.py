@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from firstclick.data import feedback_matrix, keep_items
+from firstclick.data import feedback_matrix
 from firstclick.data.sources import lines as lines_module
 from firstclick.data.sources import make_source
 from firstclick.data.sources.lines import Lines
@@ -181,13 +181,10 @@ class TestYelp(SourceTests):
     pairs = {(user, b) for user, b in REVIEWS if b in {"b7", "b2", "b5"}}
     cut_off = [(REVIEW, 60, 14, """expected one JSON object, got '{"review_id": "r13'""" + INCOMPLETE)]
     wrong = [
-        (REVIEW, 14, "{", "expected one JSON object, got '{'"),
         (REVIEW, 3, "not json", "expected one JSON object, got 'not json'"),
         (REVIEW, 3, "[1, 2]", "expected one JSON object, got '[1, 2]'"),
-        (REVIEW, 3, "", "expected one JSON object, got ''"),
         (REVIEW, 3, "[" * 100_000, "expected one JSON object, got '" + "[" * 40 + "'"),
         (REVIEW, 3, '{"user_id": "u"}', "no 'business_id' among the keys user_id"),
-        (REVIEW, 3, '{"business_id": "b2"}', "no 'user_id' among the keys business_id"),
         (REVIEW, 3, '{"business_id": 5, "user_id": "u"}', f"business_id {TEXT} 5"),
         (REVIEW, 3, '{"business_id": "b2", "user_id": ""}', f"user_id {TEXT} ''"),
         (REVIEW, 1, '{"business_id": "b2", "categories": null}',
@@ -197,12 +194,8 @@ class TestYelp(SourceTests):
         (BUSINESS, 2, '{"name": "J\udcf6e"}', CONVERT),
         (BUSINESS, 4, '{"business_id": "b0", "name": "x"}',
          "no 'categories' among the keys business_id, name"),
-        (BUSINESS, 4, '{"business_id": "b0", "name": "x", "categories": {"a": 1}}',
-         CATEGORIES + " {'a': 1}"),
         (BUSINESS, 4, '{"business_id": "b0", "name": "x", "categories": ["Restaurants", 3]}',
          CATEGORIES + " ['Restaurants', 3]"),
-        (BUSINESS, 4, '{"business_id": "b0", "categories": ["Restaurants"]}',
-         "no 'name' among the keys business_id, categories"),
         (BUSINESS, 4, '{"business_id": "b0", "name": 7, "categories": ["Restaurants"]}',
          f"name {TEXT} 7"),
         (BUSINESS, 4, '{"business_id": "b7", "name": "x", "categories": "Restaurants"}',
@@ -313,8 +306,7 @@ class TestMillionSong(SourceTests):
         (TASTE, 1, 4, NO_END),
     ]
     wrong = [
-        (PLAYED, 1, "", FIELDS + "1"), (PLAYED, 1, "u3\tSOA\t1\t2", FIELDS + "4"),
-        (PLAYED, 1, "u3\tSOA\t1.5", PLAYS + "'1.5'"), (PLAYED, 3, "u3\tSOA", FIELDS + "2"),
+        (PLAYED, 1, "u3\tSOA\t1\t2", FIELDS + "4"), (PLAYED, 3, "u3\tSOA", FIELDS + "2"),
         (PLAYED, 3, "", FIELDS + "1"), (PLAYED, 3, "u3,SOA,1", FIELDS + "1"),
         *[(PLAYED, 3, f"u3\tSOA\t{plays}", f"{PLAYS}'{plays}'")
           for plays in ("0", "-4", "1.5", "1_0", "", "2147483648")],
@@ -435,20 +427,6 @@ class TestMovieLens1M(MovieLensTests):
         files = {"ratings.dat": "1::7::3.5::0\n2::9::3::0\n2::100::4.5::0\n"}
         assert pairs(load(files)) == [("1", "7"), ("2", "100")]
         assert pairs(load(files, above=4)) == [("2", "100")]
-
-    def test_movielens_1m_has_its_known_numbers(self, movielens_1m):
-        read = make_source("movielens").load(movielens_1m)
-        assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (6040, 3706, 1_000_209)
-        # No pair occurs twice in this file, so the matrix loses nothing.
-        assert read.attracted.sum() == feedback_matrix(read).nnz == 575_281
-        assert read.facts == {"ratings": 1_000_209, "movies": 3706, "users": 6040}
-        assert read.names[-1] == "Contender, The (2000)"
-        assert any("Misérables" in name for name in read.names)
-        # 283 are listed, and two of them were never rated.
-        adventure = keep_items(read, read.groups()["Adventure"])
-        assert adventure.user_ids == read.user_ids
-        assert len(adventure.item_ids) == 281
-        assert np.bincount(adventure.items).min() > 0
 
 
 class TestMovieLens20M(MovieLensTests):

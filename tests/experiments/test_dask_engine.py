@@ -163,11 +163,6 @@ def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(a
     assert sum(steps) == 120
     assert min(steps) >= 0
     assert {mark.name for mark in tmp_path.iterdir()} == {"2 0", "9 0"}
-    # Steps are reported while a task is played.
-    steps.clear()
-    assert list(play_on_dask(iter([Stumbling((1,), 0, seconds=2)]), steps.append, address, 1)) == [(0, 1)]
-    assert len([more for more in steps if more]) >= 4
-    assert sum(steps) == 10
 
 
 def test_tasks_are_made_only_as_they_are_needed(address):
@@ -214,11 +209,8 @@ def test_task_that_workers_cannot_import_is_refused_and_kills_no_worker(
 def test_unusable_address_is_refused(address, monkeypatch):
     monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 0.5)
     monkeypatch.setattr(source_code, "__version__", "0.0.1")
-    for place, problem in (
-        ("tcp://127.0.0.1:9", "no dask scheduler answers"),
-        ("tls://127.0.0.1:9", "needs certificates"),
-        (address, r"this machine 0\.0\.1"),
-    ):
+    silent_port = "tcp://127.0.0.1:9"
+    for place, problem in ((silent_port, "no dask scheduler answers"), (address, r"this machine 0\.0\.1")):
         with pytest.raises(InvalidInput, match=problem):
             list(play_on_dask(iter([]), silent, place, 1))
 

@@ -48,11 +48,10 @@ def test_policies_meet_the_same_users_and_do_not_affect_each_other():
     for other in optimum[1:]:
         np.testing.assert_array_equal(optimum[0], other)
     # Curves are recorded at few steps, the first and the last among them.
-    for steps in (1, 2, 5, 1000, 123_457):
+    for steps in (1, 5, 123_457):
         record = log_spaced(steps)
-        assert (record[0], record[-1]) == (1, steps)
+        assert (record[0], record[-1], len(record) <= 100) == (1, steps, True)
         assert (np.diff(record) > 0).all()
-        assert len(record) <= 100
 
 
 def test_both_regrets_have_the_same_mean():
@@ -138,8 +137,6 @@ def test_results_survive_saving_and_loading(tmp_path):
     ):
         with pytest.raises(InvalidInput, match=problem):
             Results.load(path)
-    with pytest.raises(InvalidInput, match="cannot be written"):
-        results.save(tmp_path / "missing" / "results.json")
 
 
 def test_results_make_a_table():
@@ -226,10 +223,6 @@ def test_free_row_is_learned_for_each_run_and_not_counted_in_regret():
 
 @OTHERS
 def test_a_horizon_shorter_than_the_run_is_noted():
-    def note(steps):
-        (only,) = simulate(["cascade-lin-ucb:c=theory,horizon=20"], LINEAR, k=2, steps=steps).notes
-        return only
-
-    assert "it holds for 20 steps, and 21 are played" in note(21)
-    assert "Theorem 1" in note(20)
-    assert "are played" not in note(20)
+    for steps, noted in ((20, False), (21, True)):
+        (note,) = simulate(["cascade-lin-ucb:c=theory,horizon=20"], LINEAR, k=2, steps=steps).notes
+        assert ("it holds for 20 steps, and 21 are played" in note) == noted

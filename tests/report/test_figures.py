@@ -20,7 +20,6 @@ from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
 from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles
-from firstclick.report.tables import setting_words
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
 MEASURES = ("expected_regret", "regret", "reward")
@@ -220,8 +219,6 @@ def test_several_learners_have_a_panel_for_each_setting():
     assert [plot.title for plot in plots] == ["L = 16", "L = 256", "L = 3,706"]
     for plot in plots:
         assert [curve.label for curve in plot.curves] == list(learners)
-        assert [curve.variant for curve in plot.curves] == [None, None, None]
-        assert plot.ceiling is not None
         assert plot.ceiling < 900
     assert plots[1].curves[2].mean.tolist() == pytest.approx([7.5, 15, 30])
 
@@ -231,15 +228,11 @@ def test_one_learner_has_all_its_settings_in_one_panel():
     (plot,) = plots_of(comparisons, "reward")
     assert [curve.label for curve in plot.curves] == ["d = 10", "d = 20", "d = 40"]
     assert [curve.variant for curve in plot.curves] == [0, 1, 2]
-    assert {curve.policy for curve in plot.curves} == {"cascade-lin-ts"}
-    assert plot.measure == "reward"
     assert [curve.mean[-1] for curve in plot.curves] == pytest.approx([0, -100, -300])
     # All that varies is named.
     (plot,) = plots_of([comparison({"random": 1.0}, k=k, items=items) for k in (2, 3) for items in (9, 10)])
     labels = ["L = 9, K = 2", "L = 10, K = 2", "L = 9, K = 3", "L = 10, K = 3"]
     assert [curve.label for curve in plot.curves] == labels
-    words = setting_words(comparison({"random": 1.0}, items=3706, group="Rock"))
-    assert words == "3,706 items of Rock, d = 20, K = 4"
 
 
 def test_a_sweep_is_drawn_against_its_parameter_in_order():
