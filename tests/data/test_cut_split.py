@@ -80,6 +80,8 @@ def test_kept_items_touch_no_user():
         (lambda: keep_items(interactions(), ["3"]), r"items must be a list .* at least one, got \['3'\]"),
         (lambda: keep_items(interactions(), [0, 4]), "items must be codes from 0 to 3, got 0 to 4"),
         (lambda: keep_items(interactions(), [-1, 2]), "items must be codes from 0 to 3, got -1 to 2"),
+        (lambda: most_attractive(np.eye(4), 0), "number of items must be at least 1"),
+        (lambda: most_attractive(np.eye(4), 5), "number of items must be at most 4"),
         (lambda: split(distinct_rows(1), 0), "a split needs at least 2 users, got 1"),
         (lambda: split(distinct_rows(4), 0, run=-1), "run must be at least 0, got -1"),
         (lambda: FeedbackScenario(np.eye(4), rank=2).resized(5, 2), "n_items must be at most 4, .* got 5"),

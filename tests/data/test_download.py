@@ -211,6 +211,7 @@ def test_movielens_comes_from_its_owner_with_its_checksum_and_its_terms():
 def test_other_names_are_refused_with_what_to_do(tmp_path):
     for name, kind, words in (
         ("yelp", InvalidInput, ["cannot be downloaded", "https://", "--data"]),
+        ("million-song", InvalidInput, ["train_triplets.txt", "unique_tracks.txt", "--data"]),
         ("movielens-2m", UnknownName, ["did you mean 'movielens-1m'?"]),
         ("xyz", UnknownName, ["known are movielens-1m, yelp, million-song"]),
     ):

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 from firstclick.data import features, truncated_svd
-from firstclick.errors import InvalidInput
+from firstclick.errors import InvalidInput, WorkFailed
 
 
 def random_matrix(n_users, n_items, seed=0):
@@ -112,6 +113,15 @@ def test_first_of_two_nearly_equal_entries_decides_the_sign():
 def test_impossible_rank_is_refused(rank):
     with pytest.raises(InvalidInput, match=f"^rank must be .*got {rank}$"):
         truncated_svd(random_matrix(9, 5), rank)
+
+
+def test_svd_that_does_not_converge_is_failed_work(monkeypatch):
+    def fails(*args, **kwargs):
+        raise scipy.sparse.linalg.ArpackNoConvergence("No convergence", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr(scipy.sparse.linalg, "eigsh", fails)
+    with pytest.raises(WorkFailed, match=r"^the SVD of rank 3 failed \(.*No convergence.*\); try a lower"):
+        truncated_svd(random_matrix(30, 20), 3)
 
 
 DIGEST = """

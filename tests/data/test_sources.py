@@ -312,6 +312,7 @@ class TestMillionSong(SourceTests):
           for plays in ("0", "1.5", "1_0", "", "2147483648")],
         (PLAYED, 3, "u3\tTRA\t1", "a song id must be ASCII text that begins with SO, got 'TRA'"),
         (PLAYED, 3, "u3\tSOé\t1", r"a song id must be ASCII text that begins with SO, got 'SO\\xc3\\xa9'"),
+        (PLAYED, 3, "\tSOA\t1", "a user id must be ASCII text that is not empty, got ''"),
         (PLAYED, 3, "ü\tSOA\t1", r"a user id must be ASCII text that is not empty, got '\\xc3\\xbc'"),
         (PLAYED, 3, "SOA\tu3\t1",
          "expected user, song, play count, got the song 'SOA' first; are the columns swapped?"),

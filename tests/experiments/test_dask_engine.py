@@ -163,6 +163,19 @@ def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(a
     assert sum(steps) == 120
     assert min(steps) >= 0
     assert {mark.name for mark in tmp_path.iterdir()} == {"2 0", "9 0"}
+    # Steps are reported while a task is played.
+    steps.clear()
+    assert list(play_on_dask(iter([Stumbling((1,), 0, seconds=2)]), steps.append, address, 1)) == [(0, 1)]
+    assert len([more for more in steps if more]) >= 4
+
+
+@pytest.mark.long
+def test_short_tasks_that_die_together_are_all_played_again(tmp_path):
+    steps = []
+    tasks = (Stumbling((1, 2), n, tmp_path, falls=n == 150, seconds=0) for n in range(300))
+    assert sorted(play_on_dask(tasks, steps.append, None, 1)) == [(n, 3) for n in range(300)]
+    assert sum(steps) == 3000
+    assert (tmp_path / "150 0").exists()
 
 
 def test_tasks_are_made_only_as_they_are_needed(address):
@@ -209,10 +222,21 @@ def test_task_that_workers_cannot_import_is_refused_and_kills_no_worker(
 def test_unusable_address_is_refused(address, monkeypatch):
     monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 0.5)
     monkeypatch.setattr(source_code, "__version__", "0.0.1")
-    silent_port = "tcp://127.0.0.1:9"
-    for place, problem in ((silent_port, "no dask scheduler answers"), (address, r"this machine 0\.0\.1")):
+    for place, problem in (
+        ("tcp://127.0.0.1:9", "no dask scheduler answers"),
+        ("tls://127.0.0.1:9", "needs certificates"),
+        (address, r"this machine 0\.0\.1"),
+    ):
         with pytest.raises(InvalidInput, match=problem):
             list(play_on_dask(iter([]), silent, place, 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Dask", "ray", "tcp://", "tcp://somewhere:port", "http://somewhere:8786"]
+)
+def test_unknown_engine_is_refused(name):
+    with pytest.raises(InvalidInput, match="engine must be local, dask or the tcp://host:port"):
+        engine_named(name, 2)
 
 
 @pytest.mark.long

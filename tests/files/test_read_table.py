@@ -347,6 +347,8 @@ def test_nothing_is_fetched_printed_or_left_behind(write, tmp_path, monkeypatch,
     read_table(path)
     assert sorted(tmp_path.rglob("*")) == before
     assert capfd.readouterr() == ("", "")
+    # The connection that others share does not know what was read.
+    assert duckdb.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
 
 
 def test_files_are_read_where_duckdb_cannot_report_progress(write, monkeypatch):

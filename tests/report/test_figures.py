@@ -118,7 +118,6 @@ def test_grid_draws_every_curve_in_its_panel():
     # Few large curves do not flatten the others.
     assert ceiling_for(curves) == pytest.approx(1.5 * 3_100)
     assert "cascade-ucb1 55.5k ↑" in [text.get_text() for text in figure.axes[0].texts]
-    assert {text.get_text() for text in figure.legends[0].get_texts()} == set(FINALS)
     for finals in ((1_400.0, 3_000.0, 17_000.0), (-50.0, 100.0), ()):
         assert ceiling_for([curve(str(final), final) for final in finals]) is None
 

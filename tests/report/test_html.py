@@ -36,8 +36,6 @@ def test_every_policy_item_setting_and_version_is_there(results):
             assert page.text.count(shown.item) >= len(results.results)
     for word in ("Never learned", "1234", "matrix", "numpy", np.__version__, "numba", "python", "platform"):
         assert word in page.text
-    for share in ("96.0%", "4.0%", "<0.1%", "100%"):
-        assert share in page.text
     # Items of the best slate are marked in words.
     assert page.text.count("(in the best slate)") == 2 + len(results.results)
     # The policy in the lead is marked.
@@ -55,7 +53,6 @@ RANDOM = {"random": (9000, 9100, 9200)}
         # No win within noise.
         (RANDOM | {"b": (800, 960, 850), "a": (900, 810, 820)}, "a and b share the lead.*too close to call"),
         ({"random": (155.0,), "a": (83.0,)}, "this one run .* a has lost 83.0 .*cannot tell skill from luck"),
-        ({"a": (80.0, 86.0)}, r"a has lost 83.0 ± 3.0 clicks to the best fixed slate\.$"),
         (None, "cascade-lin-ts has won 20.0 ± 1.2 clicks more than the best fixed slate"),
         ({"random": (80.0, 90.0), "a": (81.0, 86.0)}, "too close to call.*The lead includes random"),
     ],

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, InvalidInput, make_world, simulate
-from firstclick.click_models import fit
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import UnknownName
 from firstclick.kernels.attraction import user_in
@@ -16,7 +15,6 @@ from firstclick.streams import stream, stream_key
 from firstclick.worlds import most_clicks
 from firstclick.worlds.fitted import FittedWorld
 from firstclick.worlds.most_clicks import most_clicks_by_position
-from tests.support.made_up_log import MadeUpLog
 
 MODELS = ["cm", "dcm", "sdbn", "pbm", "dbn"]
 # Neither rising nor falling, so that no position can be mistaken for another.
@@ -219,28 +217,3 @@ def test_wrong_fitted_worlds_are_refused(spec, problem, tmp_path, monkeypatch):
     (tmp_path / "damaged.npz").write_bytes((tmp_path / "good.npz").read_bytes()[:300])
     with pytest.raises((InvalidInput, UnknownName), match=problem):
         make_world(spec).build(0)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_fitted_world_reproduces_the_clicks_by_position_of_its_log(model):
-    """A log of the world of a known fit, a fit to that log, and users of the world that this one makes."""
-    truth, n = FittedWorld(made_fit(model)), 6000
-    draw = stream(9, "slates", model)
-    slates = np.argsort(draw.random((n, 6)), axis=1)[:, :K]
-    logged = clicks_in(truth, slates, "log")
-    again = clicks_in(FittedWorld(fit(MadeUpLog(slates, logged), model)), slates, "again")
-    before, after = logged.mean(axis=0), again.mean(axis=0)
-    # Both have the noise of n pages, and the fit that of the log too: 4.5 standard errors of three such,
-    # 15 comparisons: a false alarm in 10,000 seeds.
-    error = 4.5 * np.sqrt(3 * before * (1 - before) / n)
-    assert (np.abs(after - before) <= error).all(), (before, after)
-
-
-def clicks_in(world, slates, name):
-    """What users of the world click on these slates."""
-    arrays, seen = world.arrays(), np.empty(K, np.uint8)
-    clicks = np.zeros(slates.shape, np.uint8)
-    for step, slate in enumerate(slates):
-        answer(arrays, stream_key(4, name, step), 0, 0, slate, K, seen)
-        clicks[step] = seen
-    return clicks

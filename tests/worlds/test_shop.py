@@ -63,6 +63,17 @@ def test_categories_and_brands_are_words_and_numbers_are_scaled():
     np.testing.assert_allclose(numbers.std(axis=0), 1)
 
 
+def test_four_numbers_have_an_effect_and_four_have_none():
+    effects = []
+    for seed in range(8):
+        world = shop(seed, own=0)
+        effects.append(np.linalg.lstsq(world.features, np.log(world.attractions))[0][42:])
+    price, rating, year, discount, *others = np.mean(effects, axis=0)
+    assert price < -0.2
+    assert min(rating, year, discount) > 0.15
+    assert np.abs(others).max() < 0.04
+
+
 def test_raw_units_are_very_unlike_and_leave_the_items_as_they_are():
     scaled, raw = shop(), shop(units="raw")
     assert np.array_equal(raw.attractions, scaled.attractions)
