@@ -344,6 +344,8 @@ def test_odd_cells_of_later_items_add_up():
         "brand: 12 % of new items have a level the model does not know; start a new model to learn them"
     )
     assert (bool(first), bool(second)) == (True, False)
+    with pytest.raises(InvalidInput, match="of one encoder"):
+        first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
 
 
 def test_minus_zero_has_the_bits_of_zero_alone_and_among_others():

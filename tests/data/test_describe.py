@@ -58,11 +58,6 @@ def test_best_slate_covers_more_users_than_the_popular_one():
     assert {item.name for item in seen.best_slate} >= {"a", "e", "f"}
     assert seen.best_click_probability == pytest.approx(5 / 6)
     assert seen.popular_click_probability == pytest.approx(3 / 6)
-    # At most ten items are named.
-    many = Interactions(
-        np.zeros(30, int), np.arange(30), np.ones(30, bool), ("u",), tuple(map(str, range(30)))
-    )
-    assert len(describe(many).most_attractive) == 10
 
 
 def test_unknown_group_is_refused_with_the_nearest():

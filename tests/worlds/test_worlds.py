@@ -258,8 +258,6 @@ def test_features_of_a_partly_explained_world_explain_their_share():
     ("clicks", "bits", "told", "examined"),
     [
         ("cascade", [0, 1, 0, 1], None, 2),
-        ("cascade", [0, 0, 0, 0], None, 4),
-        ("cascade", [0, 1, 0, 1], 3, 3),
         ("dcm", [0, 1, 1, 0], None, 3),
         ("pbm", [1, 0, 0, 0], None, 4),
         ("scroll", [1, 0, 0, 0], 2, 2),
