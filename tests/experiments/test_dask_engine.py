@@ -169,6 +169,11 @@ def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(a
     assert len([more for more in steps if more]) >= 4
 
 
+def test_long_tasks_that_are_sent_with_short_ones_are_all_played(address):
+    tasks = (Stumbling((1, 2), n, seconds=0.2 * (n >= 100)) for n in range(112))
+    assert sorted(play_on_dask(tasks, silent, address, 1)) == [(n, 3) for n in range(112)]
+
+
 @pytest.mark.long
 def test_short_tasks_that_die_together_are_all_played_again(tmp_path):
     steps = []

@@ -13,7 +13,7 @@ from firstclick.data import FeedbackScenario
 from firstclick.data.interactions import Interactions
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import Dataset
-from firstclick.experiments.engines import engine_named, play_here
+from firstclick.experiments.engines import play_here
 from firstclick.experiments.runner import Watch
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.registry import DEFAULT_POLICY
@@ -24,8 +24,6 @@ from firstclick.studies.guide.fitting import Contender, contenders
 from firstclick.studies.guide.standings import as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import STOCK, StockWorld, stock_worlds
 from firstclick.studies.guide.worlds import worlds_named
-from tests.support.garden import files_of
-from tests.support.stopped_engine import Stopped, stop_after
 
 
 def dataset(changed=False):
@@ -47,7 +45,6 @@ WORLDS = [*stock_worlds(["few-items", "types"]), world().on(dataset())]
 NAMES = ["cascade-ts", "cascade-lin-ts"]
 POLICIES = policies_named(NAMES)
 SETTINGS = {"steps": 60, "runs": 2, "seed": 5}
-CELLS = 16  # few-items has no features: two policies, elsewhere three, twice
 
 
 @pytest.fixture(scope="module")
@@ -77,23 +74,6 @@ def test_regret_is_that_of_simulate(whole):
         assert line.expected_regret == pytest.approx(regret.mean(), rel=1e-5)
         assert line.worst_run == pytest.approx(regret.max(), rel=1e-5)
         assert line.clicks_per_step == pytest.approx(alone[name].reward[:, -1].mean() / 60, rel=1e-5)
-
-
-def test_interrupted_folder_ends_bit_for_bit_the_same(whole, tmp_path):
-    with pytest.raises(Stopped):
-        compare(POLICIES, WORLDS, tmp_path, stop_after(4), **SETTINGS)
-    assert len(list((tmp_path / "cells").iterdir())) == 4
-    begun = []
-    watch = Watch(lambda *cells: begun.append(cells))
-    # In two processes, which must not matter either.
-    compare(POLICIES, WORLDS, tmp_path, engine_named("local", 2), watch=watch, **SETTINGS)
-    assert begun == [(4, CELLS)]
-    assert files_of(tmp_path) == files_of(whole)
-    manifest = json.loads((whole / "manifest.json").read_text())
-    assert (manifest["steps"], manifest["runs"], manifest["seed"]) == (60, 2, 5)
-    films = manifest["worlds"]["films"]
-    assert (films["items"], films["rank"], films["k"]) == (9, 4, 3)
-    assert films["data"]["sha256"] == dataset().digest
 
 
 def test_folder_of_another_call_is_refused_and_cells_of_other_data_are_kept(tmp_path):
