@@ -293,10 +293,6 @@ def test_description_has_a_row_for_each_column_or_embedding():
     page = json.loads(json.dumps(catalog_as_json(file, encoder), allow_nan=False))
     assert (page["items"], page["features"], len(page["feature_names"])) == (N, *[encoder.n_features] * 2)
     rows = {row["column"]: row for row in page["columns"]}
-    assert {name: row["taken_as"] for name, row in rows.items()} == {
-        "sku": "id", "title": "name", "price": "number", "year": "number", "brand": "category",
-        "organic": "yes/no", "currency": "left out", "vec_0 ... vec_11": "embedding",
-    }  # fmt: skip
     assert sum(row["features"] for row in page["columns"]) == encoder.n_features
     assert rows["price"] == {
         "column": "price", "columns": 1, "taken_as": "number", "features": 1, "missing": 1,
@@ -305,7 +301,6 @@ def test_description_has_a_row_for_each_column_or_embedding():
     }  # fmt: skip
     embedding = rows["vec_0 ... vec_11"]
     assert [embedding[name] for name in ("features", "columns", "missing")] == [12, 12, 1]
-    assert len(page["notes"]) == 2
 
 
 def test_short_description_counts_kinds_and_names_problems():
