@@ -26,15 +26,3 @@ def test_no_file_has_more_hits_than_the_list_allows(hits_by_file):
 def test_the_list_only_shrinks(hits_by_file):
     to_lower = shrinking.to_lower(style.counts(hits_by_file, style.not_clean()), style.not_clean())
     assert shrinking.NUMBERS_MAY_BE_HIGH or not to_lower, "run python -m tests.support.style --update"
-
-
-def test_lines_of_hits_are_those_of_the_file():
-    docstring = '"""First line.\n\nNobody clicks.\n"""\n'
-    text = docstring + 'x = told  # The list is\n# no number.\ny = ("sent "\n    "anew")\n'
-    lines = [(line, words) for line, words, _ in style.hits(text, ".py")]
-    assert lines == [(5, "told"), (3, "nobody"), (5, "is no number"), (8, "anew")]
-
-
-def test_strings_and_comments_are_prose_and_the_rest_are_names():
-    code, prose = style.parts("floor = f(\"it's\")  # not 'quoted\nplace", ".py")
-    assert (code, prose) == ('floor = f("")  ""\nplace', "\0it's\0not 'quoted")

@@ -42,10 +42,10 @@ def requests(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         address = f"http://127.0.0.1:{http.server_port}/ml-1m.zip"
-        served = replace(
-            ARCHIVES["movielens-1m"], address=address, md5=hashlib.md5(content).hexdigest()
-        )  # fmt: skip
-        monkeypatch.setitem(ARCHIVES, "movielens-1m", served)
+        md5 = hashlib.md5(content).hexdigest()
+        monkeypatch.setitem(
+            ARCHIVES, "movielens-1m", replace(ARCHIVES["movielens-1m"], address=address, md5=md5)
+        )
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield paths
@@ -106,10 +106,7 @@ def test_description_has_all_numbers_and_fits_the_screen(run):
     assert (seen.code, seen.err) == (0, "")
     assert seen.out.startswith("Synthetic stand-in for MovieLens\n")
     for words in (
-        r"\nusers +300\n", r"\nitems +400\n", r"\ndensity +2\.\d\d%\n", r"\nusers whom nothing attracts +",
-        r"\nmost attractive items +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){10}",
         r"\nbest slate of 4, greedy +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){4}",
-        r"clicked by \d\d\.\d% of users; the 4 most attractive: \d\d\.\d%\n",
         r"\n *least +10% +25% +median +75% +90% +99% +most *\n", r"\nAdventure +\d+ +\d\.\d\d%",
     ):  # fmt: skip
         assert re.search(words, seen.out), words
@@ -122,13 +119,11 @@ def test_description_has_all_numbers_and_fits_the_screen(run):
 def test_description_as_json_has_the_same_numbers(run):
     page = json.loads(run("data", "describe", SMALL, "--json").out)
     assert page["source"] == SMALL
-    assert (page["title"], page["synthetic"]) == ("Synthetic stand-in for MovieLens", True)
-    assert (page["users"], page["items"], page["group"]) == (300, 400, None)
-    data = make_source(SMALL).load(None)
-    assert page["attracted_pairs"] == len(data.items)
-    assert page["best_click_probability"] >= page["popular_click_probability"] > 0.5
-    sizes = {name: len(items) for name, items in data.groups().items()}
-    assert {group["name"]: group["items"] for group in page["groups"]} == sizes
+    assert (page["users"], page["items"], page["group"], page["synthetic"]) == (300, 400, None, True)
+    groups = make_source(SMALL).load(None).groups()
+    assert {group["name"]: group["items"] for group in page["groups"]} == {
+        name: len(items) for name, items in groups.items()
+    }
     assert json.loads(run("data", "describe", SMALL, "--group", "Crime", "--json").out)["group"] == "Crime"
 
 
@@ -136,9 +131,7 @@ def test_your_own_table_is_described_in_any_encoding(run, folder):
     (folder / "sales.csv").write_text("customer,film\n7,Alien [1979]\n7,Brazil\n19,Brazil\n")
     seen = run("data", "describe", "table:user=customer,item=film", "--data", "sales.csv")
     assert (seen.code, seen.err) == (0, "")
-    assert re.search(r"\nBrazil +100%", seen.out)
     assert "Alien [1979]" in seen.out
-    assert "best slate of 2" in seen.out
     assert "group" not in seen.out
     (folder / "latin.csv").write_bytes("1,café\n2,thé\n".encode("iso-8859-1"))
     assert "café" in run("data", "describe", "table:encoding=iso-8859-1", "--data", "latin.csv").out

@@ -121,8 +121,7 @@ def test_model_in_trouble_does_not_keep_the_server_from_starting(tmp_path):
 
 def test_catalog_without_features_is_refused_if_the_policy_needs_them(run, folder):
     Path("bare.csv").write_text("id,name\na,A\nb,B\n")
-    words = ("--catalog", "bare.csv", "--store", "bare.db", "--port", 0)
-    done = run("serve", *words, "--policy", "cascade-lin-ts")
+    done = run("serve", "--catalog", "bare.csv", "--store", "bare.db", "--policy", "cascade-lin-ts")
     assert (done.code, "needs features, and the items have none" in done.err) == (2, True)
 
 

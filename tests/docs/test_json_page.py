@@ -78,8 +78,8 @@ def test_the_fields_are_those_that_are_printed(command, tmp_path, monkeypatch):
         prepare(tmp_path)
     done = CliRunner().invoke(app, [*call.split(), "--json"])
     assert done.exit_code == 0, done.stderr
-    told = set(FIELDS[command])
-    free = [re.escape(path).replace(r"\*", r"[^.]+") + r"(\..*|\[\].*)?" for path in told if "*" in path]
+    fields = set(FIELDS[command])
+    free = [re.escape(path).replace(r"\*", r"[^.]+") + r"(\..*|\[\].*)?" for path in fields if "*" in path]
     printed = paths(json.loads(done.stdout))
-    printed = {path for path in printed if not any(re.fullmatch(one, path) for one in free)}
-    assert printed == {path for path in told if "*" not in path}
+    printed = {path for path in printed if not any(re.fullmatch(pattern, path) for pattern in free)}
+    assert printed == {path for path in fields if "*" not in path}

@@ -13,7 +13,7 @@ from generate import BUILT, COMMANDS, COMMITTED
 from firstclick import policy_classes
 from tests.support.policies import COMPILED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Written when the site is built. mkdocs checks the links between them.
 BUILT_PAGES = {ROOT / "docs" / name for name in BUILT}
 NOTEBOOKS = {path.with_suffix(".ipynb") for path in (ROOT / "docs" / "tutorials").glob("*.py")}
@@ -32,7 +32,7 @@ def test_generated_page_is_fresh(name):
 
 @pytest.fixture
 def run_script(tmp_path, monkeypatch, capsys):
-    """Run a script in a folder of its own, in this process, where Numba is loaded; return what it prints."""
+    """Run a script in an empty folder, in this process, where Numba is loaded; return what it prints."""
 
     def run_script(script):
         monkeypatch.chdir(tmp_path)
@@ -56,7 +56,7 @@ def marks_of(code):
 
 def python_blocks():
     for page in PAGES:
-        # tests/evaluation/test_story.py and tests/test_readme.py run their commands in order.
+        # tests/evaluation/test_story.py and tests/docs/test_readme.py run their commands in order.
         if page.stem in ("log_to_launch", "README"):
             continue
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
@@ -92,10 +92,9 @@ def test_files_and_tests_that_a_page_names_are_there(page):
 
 
 def test_every_command_in_the_readme_exists():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
     known = {command.split()[0] for command in COMMANDS}
-    used = set(re.findall(r"(?:^|`)firstclick ([a-z-]+)", text, re.MULTILINE))
-    assert used <= known
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"(?:^|`)firstclick ([a-z-]+)", text, re.MULTILINE)} <= known
 
 
 # The one that needs a server is run by tests/client/test_examples.py.

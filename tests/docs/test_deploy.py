@@ -51,7 +51,6 @@ def test_routes_variables_and_options_exist():
     serve, *words = json.loads(command)
     assert serve == "serve"
     assert {word for word in words if word.startswith("--")} <= {flag(name) for name in Settings.rules()}
-    assert "type: Bearer" in TEXTS["prometheus.yaml"]
     assert "metrics_path: /metrics" in TEXTS["prometheus.yaml"]
 
 
@@ -72,12 +71,7 @@ def test_compose_publishes_only_the_balancer_and_has_no_rights_to_spare():
 
 @pytest.mark.parametrize(
     ("secret", "line"),
-    [
-        ("pass:wo\\rd\n", "database:5432:firstclick:firstclick:pass\\:wo\\\\rd\n"),
-        ("a b$c", "database:5432:firstclick:firstclick:a b$c\n"),
-        ("", None),
-        (None, None),
-    ],
+    [("pa $s:wo\\rd\n", "database:5432:firstclick:firstclick:pa $s\\:wo\\\\rd\n"), ("", None), (None, None)],
 )
 def test_replica_starts_with_a_password_or_not_at_all(tmp_path, secret, line):
     if secret is not None:
@@ -137,8 +131,6 @@ def test_every_metric_of_the_dashboard_is_exported(tmp_path):
     exported = {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, [""])}
     assert len(named) > 15
     assert named <= exported
-    ids = [panel["id"] for panel in board["panels"]]
-    assert len(ids) == len(set(ids))
 
 
 def test_citation_and_classifiers_have_the_version_and_the_pythons_of_ci():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "firstclick"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
