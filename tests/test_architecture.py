@@ -4,7 +4,7 @@ import ast
 import subprocess
 import sys
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -56,10 +56,7 @@ def import_graph():
 
 
 def test_imports_between_packages_have_no_cycle():
-    try:
-        list(TopologicalSorter(import_graph()).static_order())
-    except CycleError as error:
-        pytest.fail(f"packages import one another in a circle: {' <- '.join(error.args[1])}")
+    TopologicalSorter(import_graph()).prepare()
 
 
 @pytest.mark.parametrize(

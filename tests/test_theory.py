@@ -61,13 +61,6 @@ def test_delta_replaces_one_over_nk():
     assert math.isfinite(widths[-1])
 
 
-@formulas
-@pytest.mark.parametrize("name", ["n_features", "k", "steps"])
-def test_width_and_bound_rise_with_every_size(formula, name):
-    values = [formula(**{**SETTING, name: size}) for size in (1, 2, 3, 10, 100, 10_000)]
-    assert values == sorted(set(values))
-
-
 WHOLE, FINITE = "must be a whole number of at least 1", "must be a finite number"
 SIGMAS = "must be between 1e-100 and 1e+100"
 REFUSED = [
@@ -107,7 +100,6 @@ def test_delta_lies_strictly_between_0_and_1(delta):
 
 def test_bound_that_exceeds_every_float_is_refused():
     for formula, sizes in (
-        (confidence_width, {"steps": 1e300, "k": 10**300}),
         (confidence_width, {"steps": 10**300, "sigma": 1e-100}),
         (regret_bound, {"steps": 10**300, "n_features": 10**300}),
     ):

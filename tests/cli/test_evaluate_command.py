@@ -68,10 +68,6 @@ def evaluate(run):
     return evaluate
 
 
-def changed(change):
-    return [row | change(number, row) for number, row in enumerate(rows())]
-
-
 def test_headline_comes_first_and_the_tables_follow(evaluate):
     seen = evaluate(rows(), BEST, "--policy", "random")
     assert seen.code == 0, seen.err
@@ -95,16 +91,18 @@ def test_json_repeats_and_has_no_number_without_support(evaluate):
 
 
 def test_log_with_wrong_propensities_gets_a_reason_and_no_number(evaluate):
-    seen = evaluate(changed(lambda n, row: {"propensities": [2.0, 1.0]} if n % 20 == 0 else {}), BEST)
+    bad = {"propensities": [2.0, 1.0]}
+    seen = evaluate([row | (bad if number % 20 == 0 else {}) for number, row in enumerate(rows())], BEST)
     assert seen.code == 3, seen.out + seen.err
     assert "60 of 1,200 slates have" in seen.out
     assert re.search(r"^list:\S+\s+cannot say\s*$", seen.out, re.MULTILINE), seen.out
 
 
 def test_slates_without_propensity_are_left_out_and_counted(evaluate):
-    found = changed(lambda n, row: {"propensities": None} if n in (3, 9) else {})
-    found[5]["propensities"] = [0.5, 0.6]
-    seen = evaluate(found, "random")
+    log = rows()
+    log[3]["propensities"] = log[9]["propensities"] = None
+    log[5]["propensities"] = [0.5, 0.6]
+    seen = evaluate(log, "random")
     assert seen.code == 0, seen.out + seen.err
     assert "judged: 1,197 slates of log.jsonl; left out: 2 without propensities; 1 with" in seen.out
     assert "(row 5)" in seen.out
