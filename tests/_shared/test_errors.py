@@ -45,13 +45,9 @@ def test_an_error_passes_from_process_to_process(error):
     ("call", "argument", "owner"),
     [
         (lambda: whole_number("k", 0, at_least=1), "k", ""),
-        (lambda: whole_number("k", "1", at_least=1), "k", ""),
         (lambda: whole_number("k", 9, at_least=1, at_most=3, owner="pinned"), "k", "pinned"),
         (lambda: seed_number(-1), "seed", ""),
         (lambda: float_array("theta", ["a"]), "theta", ""),
-        (lambda: float_array("theta", [10**400]), "theta", ""),
-        (lambda: float_array("theta", np.ma.masked_array([1.0], [True])), "theta", ""),
-        (lambda: float_array("theta", np.array(["2020-01-01"], "M8[D]")), "theta", ""),
         (lambda: BIT.check("random", "shown", np.array([2])), "shown", "random"),
         (lambda: firstclick.make_policy("cascade-ucb1:radius=-1"), "radius", "cascade-ucb1"),
         (lambda: firstclick.Catalog(["a"], [[1.0], [2.0]]), "features", ""),

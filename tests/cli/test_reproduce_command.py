@@ -155,15 +155,6 @@ def test_authors_mode_has_its_settings_and_policies_can_be_added(run, movielens_
     }  # fmt: skip
 
 
-def test_broken_data_file_is_named_with_its_line(run, movielens_files, folder):
-    shutil.copytree(movielens_files, folder / "ml-1m")
-    with (folder / "ml-1m" / "ratings.dat").open("a") as file:
-        file.write("7::9::4\n")
-    lines = (folder / "ml-1m" / "ratings.dat").read_text().count("\n")
-    seen = run(*arguments("ml-1m", "out"))
-    assert (seen.code, f"ratings.dat line {lines}: expected 4 fields, got 3" in seen.err) == (2, True)
-
-
 FILMS = """
 title    = "Which policy for our films?"
 data     = "table:user=customer,item=film,value=stars,above=3"
