@@ -106,16 +106,6 @@ def test_damaged_files_are_refused_or_read_as_written(path):
     assert noticed > len(whole) / 3 / 2
 
 
-def test_damaged_compressed_file_is_refused(path):
-    with np.load(path) as file:
-        np.savez_compressed(path, **file)
-    whole = bytearray(path.read_bytes())
-    start = whole.index(b"page.npy") + 20
-    whole[start : start + 60] = b"\xff" * 60
-    path.write_bytes(whole)
-    check_refused(path)
-
-
 def test_places_that_cannot_be_written_are_named(tmp_path):
     (tmp_path / "box").mkdir()
     (tmp_path / "one").symlink_to("two")

@@ -10,7 +10,6 @@ folder above it is in `style_not_clean.txt`. The numbers there only shrink.
 
 # ruff: noqa: E501 (patterns)
 
-import argparse
 import re
 import subprocess
 from collections import Counter
@@ -30,7 +29,6 @@ HEADER = """\
 SUFFIXES = {".py", ".js", ".md", ".html", ".toml", ".yml", ".yaml"}
 NOT_READ = (
     "tests/support/style.py",  # the rules
-    "tests/test_style.py",
     "docs/reference/glossary.md",  # lists the synonyms
     "docs/assets/",
 )
@@ -280,29 +278,20 @@ def by_package(by_file):
     return +total
 
 
+def count():
+    return counts(check(files_of_the_project()), not_clean())
+
+
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "paths", nargs="*", help="files or folders, from the root of the project; all if none"
-    )
-    parser.add_argument(
-        "--update", action="store_true", help="lower the numbers of the list; never raises one"
-    )
-    parser.add_argument("--moved", action="store_true", help="write the list again if the sum did not grow")
-    options = parser.parse_args()
+    options = shrinking.parser(__doc__).parse_args()
     by_file = check(files_of_the_project())
-    if options.update:
-        shrinking.write(LIST, HEADER, shrinking.lower(not_clean(), counts(by_file, not_clean())))
-    elif options.moved:
-        shrinking.write(LIST, HEADER, shrinking.recount(not_clean(), by_package(by_file)))
-    else:
-        paths = [path.removeprefix("./").rstrip("/") for path in options.paths]
-        for name, of_file in by_file.items():
-            if not paths or any(name == path or name.startswith(f"{path}/") for path in paths):
-                for line, words, rule in of_file:
-                    print(f"{name}:{line}: {words} -> {rule.use}")
+    if shrinking.rewrite(options, LIST, HEADER, counts(by_file, not_clean()), by_package(by_file)):
+        return
+    paths = [path.removeprefix("./").rstrip("/") for path in options.paths]
+    for name, of_file in by_file.items():
+        if not paths or any(name == path or name.startswith(f"{path}/") for path in paths):
+            for line, words, rule in of_file:
+                print(f"{name}:{line}: {words} -> {rule.use}")
 
 
 if __name__ == "__main__":
