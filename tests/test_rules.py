@@ -1,4 +1,4 @@
-"""Rules that not every file follows yet: words of the style guide, and test files that import public names."""
+"""Rules that not every file follows yet: words of the style guide, and tests that import public names."""
 
 import pytest
 
