@@ -119,10 +119,8 @@ K = InvalidInput("must be at least 1, got 0", "k")
     [
         (K, "--k must be at least 1, got 0"),
         (InvalidInput("must be at least 1, got 0", "n_items"), "--items must be at least 1, got 0"),
-        (InvalidInput("must be at least 1, got 0", "steps"), "steps must be at least 1, got 0"),
         (InvalidInput("must be a file", "file"), "file must be a file"),
         (InvalidInput("k must be at least 1, got 0"), "k must be at least 1, got 0"),
-        (InvalidInput("must be at least 1", "k", "blb"), "blb: k must be at least 1"),
         (InvalidInput("must be at least 1", "k").within("films.toml"), "films.toml: k must be at least 1"),
         (InvalidInput("is there; pass `overwrite=True`", owner="x"), "x: is there; pass --overwrite"),
         (WorkFailed("try a lower `k`"), "try a lower --k"),

@@ -36,15 +36,6 @@ def test_table_and_picture_are_written_and_finished_cells_are_kept(run, folder):
     assert run(*other, "--overwrite").code == 0
 
 
-def test_json_has_every_policy_and_null_for_missing_numbers(run):
-    seen = run("compare", *SMALL, "--policy", "cascade-lin-ts", "--json")
-    assert seen.code == 0
-    lines = json.loads(seen.out)
-    assert [line["learner"] for line in lines] == ["cascade-ts", "cascade-lin-ts", "random"]
-    assert lines[1]["expected_regret"] is None
-    assert "needs features" in lines[1]["reason"]
-
-
 @pytest.mark.long
 def test_file_of_likes_gets_an_answer_and_its_limitations(run, ratings):
     seen = run(*FILE, "--runs", 3)

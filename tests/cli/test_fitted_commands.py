@@ -49,9 +49,8 @@ def test_fit_as_json_compares_models_and_a_single_one_has_no_verdict(run, slates
 
 
 def test_counts_make_a_position_based_model(run, folder):
-    counts = ("tea,1,900,450", "tea,2,400,80", "jam,1,300,60", "jam,2,1000,41", "jam,3,10,11")
-    rows = "".join(f"all,{row}\n" for row in counts)
-    (folder / "counts.csv").write_text("segment,item,position,impressions,clicks\n" + rows)
+    counts = "all,tea,1,900,450\nall,tea,2,400,80\nall,jam,1,300,60\nall,jam,2,1000,41\nall,jam,3,10,11\n"
+    (folder / "counts.csv").write_text("segment,item,position,impressions,clicks\n" + counts)
     fitted = run("click-model", "fit", "counts.csv", "--counts", "--out", "fit.npz")
     assert fitted.code == 0, fitted.err
     assert "1 with more clicks than impressions (row 5): they count as clicked each time" in fitted.err

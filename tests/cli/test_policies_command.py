@@ -3,8 +3,8 @@
 import json
 import sys
 
-from firstclick import make_policy, policy_classes
-from firstclick.parameters import Rule
+from firstclick import make_policy, param, policy_classes
+from firstclick.parameters import Declared
 from firstclick.registry import is_research
 
 
@@ -29,13 +29,8 @@ def test_list_shows_the_same_and_defaults_can_be_given_back(run):
     shown = run("policies", "--all").out
     assert "  radius=1.5    weight of the confidence radius (above 0)" in shown
     assert "horizon=  " in shown, "no default, and not 'None'"
-    words = {
-        "cascade-lin-ts": "needs features",
-        "cascade-ts": "no features",
-        "cascade-mixed": "with features",
-    }
-    for name, word in words.items():
-        assert f"\n  {word}" in shown.partition(f"\n{name}  ")[2][:200]
+    for name, words in (("cascade-lin-ts", "needs"), ("cascade-ts", "no"), ("cascade-mixed", "with")):
+        assert f"\n  {words} features" in shown.partition(f"\n{name}  ")[2][:200]
     names = set()
     for line in shown.splitlines():
         word = line.split()[0]
@@ -65,19 +60,12 @@ def test_without_all_the_core_is_listed_and_no_line_is_folded(run, monkeypatch):
     assert {entry["name"] for entry in json.loads(run("policies", "--json").out)} == listed
 
 
-class Odd:
+# Not a Policy: that would be in the registry of all tests that come after this one.
+class Odd(Declared):
     """Keep [bold]x[0][/] as it is, and :smile: too."""
 
-    # Not a Policy: that would be in the registry of all tests that come after this one.
     name, paper, needs_features, takes_features = "odd-one", "", False, False
-
-    @staticmethod
-    def defaults():
-        return {"heat": 2.0}
-
-    @staticmethod
-    def rules():
-        return {"heat": Rule(help="how [hot]", kind=float, above=0)}
+    heat: float = param(2.0, "how [hot]", above=0)
 
 
 def test_brackets_in_the_words_of_a_plug_in_are_shown_as_they_are(run, monkeypatch):

@@ -105,7 +105,6 @@ def test_newcomers_path_through_restarts_and_other_settings(run, folder):
     [
         ("cascade-lin-ts", {}),
         ("context-lin-ts:context=2", {"context": [1, 0]}),
-        ("segment-lin-ts:segments=3", {"context": [1]}),
         ("segment-lin-ts:segments=1", {"context": [0]}),
     ],
 )
