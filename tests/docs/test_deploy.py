@@ -31,8 +31,8 @@ def test_image_has_two_stages_and_runs_without_root():
     # Kernels are compiled by the user who runs them, after the program is there.
     order = [DOCKERFILE.index(line) for line in ("COPY --from=build", user, "RUN firstclick warm-up")]
     assert order == sorted(order)
-    for word in ("HEALTHCHECK", "VOLUME /data", 'CMD ["serve"]', "FIRSTCLICK_STORE=/data/"):
-        assert word in DOCKERFILE
+    assert "VOLUME /data" in DOCKERFILE
+    assert "FIRSTCLICK_STORE=/data/" in DOCKERFILE
 
 
 def test_routes_variables_and_options_exist():
