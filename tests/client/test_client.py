@@ -158,43 +158,6 @@ def test_a_list_and_a_trial(kind, tmp_path):
         assert shop.remove_baseline() == 14
 
 
-class Losing:
-    """A transport that loses the next `n_to_lose` answers of a server."""
-
-    n_to_lose = n_requests = 0
-
-    def note(self, answer):
-        self.n_requests += 1
-        if self.n_to_lose:
-            self.n_to_lose -= 1
-            raise httpx.ReadError("cut")
-        return answer
-
-
-class LosingTransport(Losing, httpx.HTTPTransport):
-    def handle_request(self, request):
-        return self.note(super().handle_request(request))
-
-
-class AsyncLosingTransport(Losing, httpx.AsyncHTTPTransport):
-    async def handle_async_request(self, request):
-        return self.note(await super().handle_async_request(request))
-
-
-def test_feedback_whose_answer_was_lost_counts_once(kind, tmp_path):
-    transport = LosingTransport() if kind is Client else AsyncLosingTransport()
-    with (
-        a_server(tmp_path) as server,
-        connected(kind, server.address, waits=Waits(), transport=transport) as shop,
-    ):
-        slate = shop.recommend()
-        transport.n_to_lose = 2
-        # The first two attempts were accepted, and their answers lost.
-        assert shop.feedback(slate, click=0) == Receipt("duplicate", 2)
-        assert transport.n_requests == 4
-        assert shop.describe()["clicks"] == 1
-
-
 def test_one_connection_serves_many_calls(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         connections = []
@@ -203,9 +166,6 @@ def test_one_connection_serves_many_calls(kind, tmp_path):
             connections.append({*server._uvicorn.server_state.connections})
         assert len(connections[0]) == 1
         assert connections == connections[:1] * 4
-
-
-# The rules of trying again
 
 
 def test_a_token_is_sent_again_after_any_failure_that_leaves_it_open(kind):
