@@ -65,7 +65,7 @@ def count():
 
 def main():
     options = shrinking.parser(__doc__).parse_args()
-    if shrinking.rewrite(options, LIST, HEADER, count(), count()):
+    if shrinking.rewrite(options, LIST, HEADER, count()):
         return
     for name, names in by_file().items():
         if names and name.startswith(tuple(options.paths or [""])):

@@ -61,10 +61,10 @@ def parser(doc):
     return parser
 
 
-def rewrite(options, path, header, now, moved):
+def rewrite(options, path, header, now):
     """Write a list again, as --update or --moved asks."""
     if options.update:
         write(path, header, lower(read(path), now))
     if options.moved:
-        write(path, header, recount(read(path), moved))
+        write(path, header, recount(read(path), now))
     return options.update or options.moved

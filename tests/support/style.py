@@ -259,36 +259,16 @@ def counts(by_file, listed):
     return +total
 
 
-def package(name):
-    """Return the folder for which a file is listed: src/firstclick/policies, tests/serve, docs/guide.
-
-    Files of tests/support and tests/doors are listed one by one, so that new ones are clean from the start.
-    """
-    if name.startswith(("tests/support/", "tests/doors/")):
-        return name
-    path = PurePosixPath(name).parts
-    return "/".join(path[: 3 if path[0] == "src" else 2])
-
-
-def by_package(by_file):
-    """Count hits by package."""
-    total = Counter()
-    for name, of_file in by_file.items():
-        total[package(name)] += len(of_file)
-    return +total
-
-
 def count():
     return counts(check(files_of_the_project()), not_clean())
 
 
 def main():
     options = shrinking.parser(__doc__).parse_args()
-    by_file = check(files_of_the_project())
-    if shrinking.rewrite(options, LIST, HEADER, counts(by_file, not_clean()), by_package(by_file)):
+    if shrinking.rewrite(options, LIST, HEADER, count()):
         return
     paths = [path.removeprefix("./").rstrip("/") for path in options.paths]
-    for name, of_file in by_file.items():
+    for name, of_file in check(files_of_the_project()).items():
         if not paths or any(name == path or name.startswith(f"{path}/") for path in paths):
             for line, words, rule in of_file:
                 print(f"{name}:{line}: {words} -> {rule.use}")
