@@ -53,6 +53,8 @@ def test_file_is_read_bit_for_bit_and_by_numpy_alone(path):
         assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
     with np.load(path, allow_pickle=False) as file:
         assert set(file.files) == {"page", *ARRAYS}
+    write_arrays(str(path.parent / "model.v2"), PAGE, ARRAYS)
+    assert sorted(os.listdir(path.parent)) == ["box.npz", "model.v2"], "names are kept as given"
 
 
 def test_other_formats_missing_files_and_folders_are_refused(path, tmp_path):

@@ -100,6 +100,10 @@ def test_tuned_linear_policies_learn_and_rank_as_the_reference():
     for tuned in tuned_and_slow("cascade-lin-ts:sigma=0.7", slow):
         mean = np.linalg.solve(slow.M, slow.B) / 0.7**2
         np.testing.assert_allclose(tuned.posterior.sample(NO_NOISE), mean, atol=1e-10)
+    draw = np.random.default_rng(1)
+    thetas = np.array([tuned.posterior.sample(draw) for _ in range(20_000)])
+    # 20,000 draws: a variance is known to 1%, so 6% is out of reach of chance.
+    np.testing.assert_allclose(np.cov(thetas.T), np.linalg.inv(slow.M), atol=0.06 / np.diag(slow.M).min())
     slow, compared = reference.RankedLinTS(FEATURES, K, 0.7), 0
     for tuned in tuned_and_slow("ranked-lin-ts:sigma=0.7", slow):
         if all(ranker.B.any() for ranker in slow.rankers):

@@ -78,6 +78,7 @@ def test_description_has_all_numbers_and_fits_the_screen(run):
     assert (seen.code, seen.err) == (0, "")
     assert seen.out.startswith("Synthetic stand-in for MovieLens\n")
     for words in (
+        r"\nusers +300\n", r"\nmost attractive items +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){10}",
         r"\nbest slate of 4, greedy +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){4}",
         r"\n *least +10% +25% +median +75% +90% +99% +most *\n", r"\nAdventure +\d+ +\d\.\d\d%",
     ):  # fmt: skip

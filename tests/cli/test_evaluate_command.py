@@ -116,15 +116,13 @@ def test_page_and_figure_hold_no_number_without_support(evaluate, folder):
 
 @pytest.mark.long
 def test_store_is_evaluated_with_propensities_of_its_replay(run):
-    draw = np.random.default_rng(3)
     with open_service("shop.db") as service:
         items = [Item(name) for name in ITEMS]
         service.create("shop", items=items, k=2, policy="cascade-ts", seed=1, explore=0.5)
-        for _ in range(400):
-            slate = service.recommend("shop")
-            attraction = ATTRACTION[[ITEMS.index(item) for item in slate.items]]
-            clicked = np.flatnonzero(draw.random(2) < attraction).tolist()
-            service.feedback("shop", slate.token, click=clicked[0] if clicked else None)
+        for number in range(400):
+            service.feedback(
+                "shop", service.recommend("shop").token, click=None if number % 3 else number % 2
+            )
     of_shop = ("evaluate", "run", "shop.db", "--model", "shop", "--policy")
     seen = run(*of_shop, "random", "--policy", "sample:shop,event=50")
     assert "400 quadrature" in seen.out, seen.out + seen.err

@@ -17,11 +17,12 @@ STARS = ("--interactions", "ratings.csv", "--user-column", "user", "--item-colum
 def test_features_are_those_of_the_svd_most_attractive_item_first(run, ratings):
     seen = run("features", *STARS, "--rank", 3, "--out", "items.csv")
     assert (seen.code, seen.err) == (0, "serve it: firstclick serve --catalog items.csv\n")
-    assert seen.out.startswith("items.csv: 9 of 9 items with 3 features, which explain ")
     columns = {"user_column": "user", "item_column": "item", "value_column": "rating"}
     log = read_interactions("ratings.csv", **columns, above=3)
     matrix = feedback_matrix(log)
     rows = truncated_svd(matrix, 3)
+    share = f"{(rows**2).sum() / (matrix.toarray() ** 2.0).sum():.0%}"
+    assert seen.out.endswith(f" items with 3 features, which explain {share} of what 14 users liked\n")
     catalog = read_catalog("items.csv")
     likes = dict(zip(log.item_ids, np.asarray(matrix.sum(axis=0)).ravel().tolist(), strict=True))
     counts = [likes[item.id] for item in catalog.items]
@@ -94,6 +95,8 @@ def test_skipped_rows_and_impressions_are_noted(run, folder):
     ]
     zeros = IMPRESSIONS.format("80% of its values are 0, and it has 7 items")
     assert notes("plain.csv", *clicked).startswith("note: plain.csv " + zeros)
+    (folder / "liked.csv").write_text("user,item,rank_by_us\nu1,a,1\nu2,b,1\nu2,a,1\n")
+    assert "column 'rank_by_us'" in notes("liked.csv")
     # Stars above a bound say nothing about what was shown.
     assert "note" not in notes("plain.csv", *clicked, "--above", 0.5)
 

@@ -72,6 +72,7 @@ def test_log_prints_events_and_writes_them(run, shop):
     table = pl.read_parquet("log.parquet").to_dicts()
     assert [row["click"] for row in table] == [None, 0, None, 2, None]
     assert table[1]["items"] == [str(item) for item in lines[1]["items"]]
+    assert json.loads(table[0]["change"])["policy"] == "cascade-ts"
 
 
 def test_model_goes_to_another_store(run, shop):
@@ -97,6 +98,7 @@ def test_keys_are_made_listed_and_revoked(run, shop):
         ("me", "admin", None), ("web", "write", None), ("page", "page", "shop"), ("early", "page", "later"),
     ]  # fmt: skip
     assert key.encode() not in shop.read_bytes() + Path(f"{shop}-wal").read_bytes()
+    assert "page of shop" in run("keys", "list", "--store", shop).out
     assert run("keys", "revoke", "--id", keys[1]["id"], "--store", shop).code == 0
     assert "web" not in run("keys", "list", "--store", shop).out
 
@@ -114,6 +116,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop):
         ):
             seen = run(*command.split(), "--store", "shop.db")
             assert (seen.code, seen.out, "shop.db is in use by process" in seen.err) == (2, "", True)
+            assert "running server" in seen.err or not command.startswith(("fork", "delete"))
         assert service.names() == ["shop"]
 
 
@@ -167,6 +170,7 @@ def test_backup_made_while_a_server_writes_is_the_store_at_one_moment(run, shop)
         assert (seen.code, seen.err, copy.stat().st_mode & 0o777) == (0, "", 0o600)
         assert seen.out.endswith(f"copy{number}.db: {copy.stat().st_size:,} bytes, sound\n")
         heads.append(audited(run, copy)["shop"]["seq"])
+        assert f"shop: {heads[-1]:,} events, SHA-256 " in seen.out
     assert 5 <= heads[0] <= heads[1] <= heads[2] <= last
     # A copy is a store like any other: it has the keys and goes on.
     with open_service("copy0.db") as service:
@@ -238,6 +242,10 @@ def test_fork_reports_the_origin_of_its_slates(run, linear_shop):
         assert line == original
     features = dict(zip(copied[3]["items"], copied[3]["features"], strict=True))
     assert features == {"tea": [2.25], "bun": [1.0]}, "cascade-ts does not use them, and the log has them"
+    assert run("log", "shop2", "--store", linear_shop, "--out", "slates.parquet").code == 0
+    origins = pl.read_parquet("slates.parquet")["origin"]
+    models = [json.loads(origin)["model"] if origin else None for origin in origins]
+    assert models == [None, *["shop"] * 5, None]
 
 
 def test_relearn_forks_with_the_policy_of_the_model(run, linear_shop):
