@@ -37,9 +37,7 @@ def test_trial_from_start_to_end_in_a_store(run, shop):
     # No counts are written in the background, on however slow a machine.
     with open_service("shop.db", tuning=Tuning(background_threads=False)) as service:
         play(service)
-    text = trial("report").out
-    assert "Trial of shop, since 20" in text
-    assert ": running" in text
+    assert ": running" in trial("report").out
     report = json.loads(trial("report", "--json").out)
     assert (report["model"], report["running"], report["answer"]["periods"]) == ("shop", True, 2)
     arms = {arm["name"]: arm for arm in report["answer"]["arms"]}
@@ -66,11 +64,8 @@ def test_trial_from_start_to_end_through_a_server(run, shop):
         report = trial("report")
         assert report.code == 0
         assert report.out == run("trial", "report", "shop", "--store", shop).out
-        as_json = trial("report", "--json").out
-        assert json.loads(as_json)["running"]
-        assert json.loads(as_json) == json.loads(
-            run("trial", "report", "shop", "--store", shop, "--json").out
-        )
+        as_json = run("trial", "report", "shop", "--store", shop, "--json").out
+        assert json.loads(trial("report", "--json").out) == json.loads(as_json)
         # The file is the server's.
         seen = run("trial", "stop", "shop", "--store", shop)
         assert (seen.code, seen.err.count("\n")) == (2, 1)
