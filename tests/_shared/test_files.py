@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -192,6 +193,37 @@ def another_writer(path):
             yield writer
         finally:
             writer.kill()
+
+
+def test_damaged_compressed_file_is_refused(path):
+    with np.load(path) as file:
+        np.savez_compressed(path, **file)
+    whole = bytearray(path.read_bytes())
+    start = whole.index(b"page.npy") + 20
+    whole[start : start + 60] = b"\xff" * 60
+    path.write_bytes(whole)
+    check_refused(path)
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    failures = []
+
+    def save(number):
+        try:
+            for _ in range(20):
+                write_whole(tmp_path / "shared", bytes([number]) * 10_000)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    content = (tmp_path / "shared").read_bytes()
+    assert (len(content), len(set(content))) == (10_000, 1), "two writers got into one file"
+    assert os.listdir(tmp_path) == ["shared"]
 
 
 @posix
