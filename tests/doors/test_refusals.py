@@ -379,6 +379,8 @@ RANKERS = [
     *each("policy", "cascade-lin-ts", features=False), *each("max_pending", 0, 1.5),
     *each("explore", 1.5, True, -1, "a"),
     *each("baseline", ["i1"], "i1", 7), *each("max_loss", 0.1), *each("max_loss", 0, 2, baseline=LIST),
+    *each("explore", 0.1, policy="top-rank"), *each("explore", 0.1, policy="bubble-rank"),
+    *each("baseline", LIST, policy="top-rank"), *each("baseline", LIST, policy="bubble-rank"),
     ("sigma", {"policy": "cascade-lin-ts:sigma=-1"}),
 ]  # fmt: skip
 

