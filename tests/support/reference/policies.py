@@ -12,7 +12,7 @@ A reference is made of the features of all items, the length of a slate and the 
 import numpy as np
 from scipy import optimize
 
-from firstclick.kernels.hashing import beta, fill_normal, luck, mix, uniform
+from firstclick.kernels.hashing import beta, fill_normal, mix, uniform
 from tests.support.reference.mixed import MixedReference
 from tests.support.reference.model_free import BatchRank, BubbleRank, RecurRank, TopRank
 
@@ -722,29 +722,6 @@ class Random:
         return None
 
 
-class MixedPolicy:
-    def __init__(self, x, k):
-        self.slow = MixedReference(x)
-
-    def recommend(self, step, items, k):
-        own = (
-            None if step.x.shape[1] else np.array([luck(np.uint64(step.hash(e))) for e in range(len(step.x))])
-        )
-        scores = self.slow.scores(step.noise, own, step.x if step.own else None)
-        return step.best(np.round(scores, 11), items, k)
-
-    def learn(self, step, slate, clicks, examined):
-        self.slow.learn(slate, examined, clicks, step.x[slate] if step.own else None)
-
-    def state(self):
-        m, b = self.slow.posterior()
-        return {"precision": m, "moment": b}
-
-    def estimates(self, step):
-        means, variances = self.slow.estimate()
-        return means, np.sqrt(variances)
-
-
 SLOW = {
     "batch-rank": BatchRank,
     "bubble-rank": BubbleRank,
@@ -756,7 +733,7 @@ SLOW = {
     "cascade-lin-ts": LinTS,
     "cascade-lin-ucb": LinUCB,
     "cascade-lsb": Hybrid,
-    "cascade-mixed": MixedPolicy,
+    "cascade-mixed": MixedReference,
     "cascade-swucb": SWUCB,
     "cascade-ts": TS,
     "cascade-ucb-v": UCBV,
