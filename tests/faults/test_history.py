@@ -21,19 +21,13 @@ from firstclick.wire.errors import OtherHistory, Unavailable
 from tests.faults import mutants
 from tests.faults.second_history import copied, replaced
 from tests.support import seam
+from tests.support.clock import wait_for
 from tests.support.made_log import K, made_items
 from tests.support.serving import a_site
 from tests.support.stores import log_of, sql
 
 # Events of the model before the histories part, and of the one that is lost afterwards.
 COMMON, LOST = 4, 9
-
-
-def wait_for(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def create(service, *names):

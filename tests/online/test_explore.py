@@ -102,6 +102,16 @@ def test_propensities_of_prefixes_multiply():
     assert new_ranker(1.0).recommend(candidates=[]).explored.propensities() == []
 
 
+def test_slates_are_explored_as_often_as_requested_and_differ_between_seeds():
+    """4,000 slates: a wrong share of 0.25 instead of 0.2 is found; a right one fails once in 10^6."""
+    rankers = [new_ranker(0.2, seed=seed) for seed in (3, 4)]
+    pairs = [[ranker.recommend() for ranker in rankers] for _ in range(4000)]
+    drawn = [[slate.explored.drawn for slate in pair] for pair in pairs]
+    assert abs(sum(first for first, _ in drawn) - 800) < 5 * sqrt(4000 * 0.2 * 0.8)
+    assert any(first != second for first, second in drawn)
+    assert any(one.items != other.items for (one, other), (a, b) in zip(pairs, drawn, strict=True) if a and b)
+
+
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])
 def test_a_saved_ranker_goes_on_exploring(tmp_path, policy):
     ranker = new_ranker(0.5, policy=policy)

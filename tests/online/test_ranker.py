@@ -24,7 +24,6 @@ from tests.online.rankers import (
     N_FEATURES,
     N_ITEMS,
     K,
-    mixed_steps,
     new_ranker,
     refusal,
     rewritten,
@@ -344,15 +343,24 @@ def test_a_state_that_does_not_grow_is_caught_before_a_kernel_overruns_it():
 
 @every_policy
 def test_a_loaded_ranker_goes_on_bit_for_bit_with_waiting_slates(policy, tmp_path):
-    whole, saved = new_ranker(policy), new_ranker(policy)
-    mixed_steps(whole, 0, 60), mixed_steps(saved, 0, 60)
+    whole, saved = (teach(new_ranker(policy), 40) for _ in range(2))
+    for ranker in (whole, saved):
+        for step in range(4):
+            ranker.recommend(exclude=ITEMS[step : step + 3])
     saved.save(tmp_path / "r.npz")
     loaded = Ranker.load(tmp_path / "r.npz")
     assert len(loaded.pending) == 4
     assert loaded.catalog.items == whole.catalog.items
     assert [type(item) for item in loaded.catalog.items] == [type(item) for item in whole.catalog.items]
     assert (loaded.policy, loaded.k, loaded.seed) == (whole.policy, K, 5)
-    assert mixed_steps(loaded, 60, 160) == mixed_steps(whole, 60, 160)
+    for ranker in (whole, loaded):
+        for slate in list(ranker.pending)[2:0:-1]:
+            ranker.learn(slate, click=1)
+        ranker.withdraw_items(ITEMS[:2])
+        ranker.add_items(["new"], [[0.3] * N_FEATURES])
+        teach(ranker, 60)
+    slates = [[ranker.recommend(candidates=ITEMS[::2]).items for _ in range(9)] for ranker in (loaded, whole)]
+    assert slates[0] == slates[1]
     assert state_of(loaded) == state_of(whole)
     # Saved again after the same history, all is the same but the ids of slates.
     for ranker, name in ((whole, "a.npz"), (loaded, "b.npz")):

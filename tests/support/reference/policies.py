@@ -14,7 +14,7 @@ from scipy import optimize
 
 from firstclick.kernels.hashing import beta, fill_normal, mix, uniform
 from tests.support.reference.mixed import MixedReference
-from tests.support.reference.model_free import BatchRank, BubbleRank, RecurRank, TopRank
+from tests.support.reference.model_free import BatchRank, BubbleRank, RecurRank, Slow, TopRank
 
 EXPLORING, PIE_COIN, PIE_LOTS = (np.uint64(number << 56) for number in (6, 9, 10))
 
@@ -565,7 +565,7 @@ class SWUCB(Fading):
         return np.arange(len(self.log))[::-1] < self.window
 
 
-class GLRUCB:
+class GLRUCB(Slow):
     """Keeps all observations of each item since its last change."""
 
     def __init__(self, x, k, delta=1e-5, explore=0.05, forget="all"):
@@ -599,9 +599,6 @@ class GLRUCB:
     def state(self):
         return {"examined": [*map(len, self.seen)], "hits": [*map(sum, self.seen)]}
 
-    def estimates(self, step):
-        return None
-
     def check(self, state):
         assert 1 <= self.changes < 40, "the detector must have something to do, and not all the time"
 
@@ -624,7 +621,7 @@ def change_evidence(seen):
     return max(ratios)
 
 
-class PbmUCB:
+class PbmUCB(Slow):
     """Clicks by position: each position is examined by chance."""
 
     def __init__(self, x, k, examination=(1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2), eps=0.01):
@@ -659,9 +656,6 @@ class PbmUCB:
 
     def state(self):
         return {"shown": self.n, "hits": self.s}
-
-    def estimates(self, step):
-        return None
 
 
 class PbmPIE(PbmUCB):
@@ -705,21 +699,12 @@ class PbmPIE(PbmUCB):
 # ------------------------------------------------------------------------------------------------ others
 
 
-class Random:
+class Random(Slow):
     def __init__(self, x, k):
         pass
 
     def recommend(self, step, items, k):
         return step.best(dict.fromkeys(items, 0.0), items, k)
-
-    def learn(self, step, slate, clicks, examined):
-        pass
-
-    def state(self):
-        return {}
-
-    def estimates(self, step):
-        return None
 
 
 SLOW = {
