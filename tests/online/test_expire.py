@@ -91,21 +91,6 @@ def test_expired_slates_are_merged_and_bounded(clock):
     one.learn(more, click=0)
 
 
-def test_the_log_of_a_service_is_learned_with_its_corrections():
-    lines = [
-        {"seq": 2, "kind": "feedback", "items": ["i0", "i1", "i2"], "click": None},
-        {"seq": 3, "kind": "feedback", "items": ["i3", "i4", "i5"], "click": None},
-        {"seq": 4, "kind": "correction", "corrects": 2, "items": ["i0", "i1", "i2"], "click": 0},
-        {"seq": 5, "kind": "correction", "corrects": 3, "items": ["i3", "i4", "i5"], "click": 1},
-        {"seq": 6, "kind": "recommended", "process": "p", "since": 0.0, "slates": {"0": 2}},
-        {"seq": 7, "kind": "rolled-back", "to": 4},
-    ]
-    ranker = new_ranker()
-    assert ranker.warm_start(lines) == 2
-    assert ranker.state.examined[:6].tolist() == [1, 0, 0, 1, 1, 1]
-    assert ranker.state.hits[:6].tolist() == [1, 0, 0, 0, 0, 0]
-
-
 def test_time_is_that_of_the_wall():
     ranker = new_ranker()
     ranker.recommend()

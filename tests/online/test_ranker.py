@@ -258,13 +258,6 @@ def test_estimates_are_those_of_the_items_in_their_order():
         assert refusal(ranker.estimates, [wrong], error=UnknownName).argument == "items"
 
 
-@OTHERS
-def test_estimates_for_a_user_need_a_context():
-    users = new_ranker("context-lin-ts:context=2")
-    assert refusal(users.estimates, ITEMS, context=[1]).argument == "context"
-    assert not users.estimates(ITEMS, context=[1, 2])[0].any()
-
-
 # Catalogs that change
 
 
