@@ -139,3 +139,18 @@ def test_items_that_come_later_start_where_their_policy_says():
     assert rankers["top-rank:pairs=shown"].state.block[4] == 0
     assert rankers["bubble-rank"].state.place[4] == 4
     assert rankers["batch-rank"].state.batch[4] == 1
+
+
+@OTHERS
+def test_a_withdrawn_item_is_no_wall_in_the_list_of_bubble_rank():
+    attractions = {"a": 0.05, "gone": 0.5, "best": 0.95, "b": 0.05, "c": 0.05}
+    ranker = Ranker(Catalog(list(attractions), np.eye(5)), k=2, policy="bubble-rank:horizon=3", seed=3)
+    draw = stream(7, "withdrawn")
+    tops = []
+    for step in range(1200):
+        if step == 20:
+            ranker.withdraw_items(["gone"])
+        slate = ranker.recommend()
+        ranker.learn(slate, clicks=[p for p, i in enumerate(slate.items) if draw.random() < attractions[i]])
+        tops.append(slate.items[0])
+    assert tops[-100:].count("best") == 100
