@@ -371,10 +371,21 @@ RANKERS = [
     *each("baseline", LIST, policy="top-rank"), *each("baseline", LIST, policy="bubble-rank"),
     ("sigma", {"policy": "cascade-lin-ts:sigma=-1"}),
 ]  # fmt: skip
+SETTINGS = [
+    ("discount", "cascade-ducb:horizon=100,discount=0.9"), ("window", "cascade-swucb:horizon=100,window=9"),
+    ("stop", "dcm-kl-ucb:stop=" + "/".join(["0.5"] * 17)), ("stop", "dcm-kl-ucb:stop=0.5/1.5"),
+    ("stop", "dcm-lin-ts:stop=0"), ("delta", "cascade-glr-ucb:delta=1"),
+    ("examination", "pbm-ucb:examination=0/0"),
+    # These do not fit the features of the shop.
+    ("context", "context-lin-ts:context=3,combine=product"), ("rank", "c3-ucb:context=1,rank=5"),
+    ("rank", "c3-ucb:context=1,rank=1,combine=product"), ("topics", "cascade-hybrid:topics=5"),
+    ("features", "cascade-lsb"),
+]  # fmt: skip
 
 
 def test_wrong_rankers(open_at, messages):
-    calls = calls_of(lambda **given: open_at("ranker", **given), RANKERS)
+    table = RANKERS + [(argument, {"policy": policy}) for argument, policy in SETTINGS]
+    calls = calls_of(lambda **given: open_at("ranker", **given), table)
     try_all(messages, "rankers", [*calls, ("catalog", lambda: Ranker(["a"], k=1))])
 
 

@@ -212,6 +212,33 @@ def test_scores_are_those_of_the_items_whatever_the_request(open_door):
     assert door.scores(["i1", 7]) == pytest.approx({"i1": scores["i1"], 7: scores[7]}, rel=1e-12)
 
 
+@pytest.mark.parametrize("policy", ["cascade-ts", "cascade-lin-ts"])
+def test_explain_says_what_the_policy_would_show_without_exploring(open_at, policy):
+    """The highest estimates that the request allows."""
+    door = open_at("service", policy=policy, explore=0.5)
+    teach(door)
+    scores = door.scores(IDS)
+    asked = [(scores, request) for request in REQUESTS]
+    ids = ["i9", "i1", 7, "i4", "Grüße"]
+    for seed in range(5 if policy == "cascade-lin-ts" else 0):
+        own = dict(zip(ids, np.random.default_rng(seed).normal(size=(5, 4)) / 3, strict=True))
+        given = {item: door.scores([item], features=[row])[item] for item, row in own.items()}
+        asked.append((given, {"candidates": ids, "features": [*own.values()], "k": 2}))
+    for scores, request in asked:
+        ranking = sorted(scores, key=lambda item: -scores[item])
+        best = pick(ranking, **{name: value for name, value in request.items() if name != "features"})
+        for _ in range(3):
+            slate = door.call("recommend", explain=True, **request)
+            assert slate.without_exploring == tuple(item in best for item in slate.items), request
+
+
+@OTHERS
+@pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
+def test_without_estimates_or_for_a_user_nothing_is_said_of_it(open_at, policy):
+    door, context = open_at("service", policy=policy), {"context": [1.0]} if "context" in policy else {}
+    assert door.call("recommend", explain=True, **context).without_exploring is None
+
+
 # Ids of requests
 
 

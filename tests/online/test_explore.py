@@ -1,15 +1,11 @@
-"""Exploration that is logged: how often, how uniformly, with which probabilities, and in place of what."""
+"""Exploration that is logged: how often, how uniformly, and with which probabilities."""
 
 from collections import Counter
 from math import isclose, sqrt
 
-import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker
-from firstclick.serve import Item
-from tests.support.policies import OTHERS
-from tests.support.shop import open_shop  # noqa: F401
 
 ITEMS = ["a", "b", "c", "d", "e", "f", "g"]
 GROUPS = dict(zip(ITEMS, ["x", "x", "x", "y", "y", "x", "y"], strict=True))
@@ -123,53 +119,3 @@ def test_a_saved_ranker_goes_on_exploring(tmp_path, policy):
     for _ in range(20):
         one, other = ranker.recommend(), loaded.recommend()
         assert (one.items, one.explored) == (other.items, other.explored)
-
-
-# What the policy would show without exploring
-
-
-def scores_of(shop, **asked):
-    """The estimate of each candidate, as slates tell them."""
-    names, features = asked.get("candidates", ITEMS), asked.get("features")
-    scores = {}
-    for at, item in enumerate(names):
-        own = {} if features is None else {"features": features[[at]]}
-        scores[item] = shop.recommend(candidates=[item], k=1, **own).scores[0]
-    return scores
-
-
-def greedy(asked, scores):
-    """The items of the highest estimates that the request allows, one by one."""
-    picked = ()
-    while left := choices(asked, ITEMS, picked):
-        picked = (*picked, max(left, key=lambda item: (scores[item], -ITEMS.index(item))))
-    return with_pins(asked, picked)
-
-
-@OTHERS
-@pytest.mark.parametrize("policy", ["cascade-ts", "cascade-lin-ts"])
-def test_without_exploring_the_highest_estimates_are_shown(open_shop, policy):  # noqa: F811
-    draw = np.random.default_rng(4)
-    items = [Item(id, group=GROUPS[id], features=draw.random(2)) for id in ITEMS]
-    shop = open_shop(policy=policy, items=items, explore=0.5)
-    for _ in range(60):
-        slate = shop.recommend()
-        shop.feedback(slate.token, click=int(draw.integers(3)) if draw.random() < 0.7 else None)
-    own = {"candidates": ["g", "b", "d", "e"], "k": 2, "exclude": ["d"]}
-    tables = [draw.random((4, 2)) for _ in range(10)] if policy == "cascade-lin-ts" else []
-    bests = set()
-    for asked in [*REQUESTS, *(own | {"features": table} for table in tables)]:
-        best = greedy(asked, scores_of(shop, **asked))
-        bests.add(best)
-        for _ in range(10):
-            slate = shop.recommend(explain=True, **asked)
-            assert slate.without_exploring == tuple(item in best for item in slate.items), asked
-    assert len(bests) > 5
-
-
-@OTHERS
-@pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
-def test_without_estimates_or_for_a_user_no_slate_is_the_best(open_shop, policy):  # noqa: F811
-    shop = open_shop(policy=policy)
-    context = {"context": [1.0]} if "context" in policy else {}
-    assert shop.recommend(explain=True, **context).without_exploring is None

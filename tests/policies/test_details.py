@@ -176,40 +176,6 @@ def test_estimates_are_free_of_the_bias_of_positions():
 # What no policy can take
 
 
-@pytest.mark.parametrize(
-    ("policy", "word"),
-    [
-        ("cascade-ducb:horizon=100,discount=0.9", "give one of them"),
-        ("cascade-swucb:horizon=100,window=9", "give one of them"),
-        ("dcm-kl-ucb:stop=" + "/".join(["0.5"] * 17), "at most 16 chances"),
-        ("dcm-kl-ucb:stop=0.5/1.5", "stop must be"),
-        ("dcm-lin-ts:stop=0", "stop must be"),
-        ("cascade-glr-ucb:delta=1", "delta must be"),
-        ("pbm-ucb:examination=0/0", "above 0"),
-    ],
-)
-def test_wrong_settings_are_refused(policy, word):
-    with pytest.raises(InvalidInput, match=word):
-        make_policy(policy)
-
-
-@pytest.mark.parametrize(
-    ("policy", "word"),
-    [
-        ("context-lin-ts:context=3,combine=product", "the number of features"),
-        ("c3-ucb:context=1,rank=3", "rank must be at most"),
-        ("c3-ucb:context=1,rank=1,combine=product", "combine=bilinear"),
-        ("cascade-lsb", "got -5 in row 0, column 2"),
-        ("cascade-hybrid:topics=4", "topics must be at most"),
-    ],
-)
-def test_settings_that_do_not_fit_the_features_are_refused(policy, word):
-    n_features = 3 if "cascade" in policy else 2
-    fine = np.array([[0.0, 1.0, -5.0], [0.5, 0.2, 9.0], [0.1, 0.3, 0.0]])[:, :n_features]
-    with pytest.raises(InvalidInput, match=word):
-        Ranker(Catalog(list("abc"), fine), k=2, policy=policy)
-
-
 @OTHERS
 def test_features_and_contexts_out_of_range_are_refused_later_too():
     topics = Ranker(Catalog(list("abc"), np.eye(3)), k=2, policy="cascade-hybrid:topics=2", seed=1)
