@@ -3,15 +3,11 @@
 import time
 from datetime import timedelta
 
-import numpy as np
 import pytest
 
-from firstclick import Catalog, DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
-from tests.online.rankers import refusal
+from firstclick import DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
+from tests.online.rankers import FEATURES, ITEMS, new_ranker, refusal
 from tests.support.clock import Clock
-
-ITEMS = [f"i{n}" for n in range(12)]
-FEATURES = np.random.default_rng(4).normal(size=(12, 3))
 
 
 @pytest.fixture
@@ -21,12 +17,8 @@ def clock(monkeypatch):
     return clock
 
 
-def new_ranker(policy="cascade-ts", features=None, **settings):
-    return Ranker(Catalog(ITEMS, features), policy=policy, **{"k": 3, "seed": 3} | settings)
-
-
 def test_slates_that_waited_too_long_are_learned_as_no_click(clock, tmp_path):
-    ranker = new_ranker()
+    ranker = new_ranker("cascade-ts")
     old = [ranker.recommend() for _ in range(3)]
     ranker.learn(old[1], click=0)
     clock.move(1000)
@@ -69,14 +61,14 @@ def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     [("cascade-lin-ts", {}), ("cascade-mixed", {"candidates": ITEMS[:4], "features": FEATURES[:4]})],
 )
 def test_a_late_click_is_refused_where_nothing_can_be_taken_back(clock, policy, request_):
-    ranker = new_ranker(policy, FEATURES)
+    ranker = new_ranker(policy)
     slate = ranker.recommend(**request_)
     assert ranker.expire(older_than=0) == 1
     refusal(ranker.learn, slate, click=0, error=DuplicateFeedback)
 
 
 def test_expired_slates_are_merged_and_bounded(clock):
-    one, other = new_ranker(max_pending=2), new_ranker(seed=4)
+    one, other = new_ranker("cascade-ts", max_pending=2), new_ranker("cascade-ts", seed=4)
     first = [one.recommend() for _ in range(2)]
     theirs = other.recommend()
     one.expire(older_than=0)
@@ -92,7 +84,7 @@ def test_expired_slates_are_merged_and_bounded(clock):
 
 
 def test_time_is_that_of_the_wall():
-    ranker = new_ranker()
+    ranker = new_ranker("cascade-ts")
     ranker.recommend()
     (waiting,) = ranker.pending.values()
     assert abs(waiting.made - time.time()) < 60
