@@ -234,7 +234,7 @@ def test_explain_says_what_the_policy_would_show_without_exploring(open_at, poli
 
 @OTHERS
 @pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
-def test_without_estimates_or_for_a_user_nothing_is_said_of_it(open_at, policy):
+def test_explain_reports_nothing_without_estimates_or_for_a_user(open_at, policy):
     door, context = open_at("service", policy=policy), {"context": [1.0]} if "context" in policy else {}
     assert door.call("recommend", explain=True, **context).without_exploring is None
 

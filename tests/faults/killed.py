@@ -1,4 +1,4 @@
-"""What processes do to stores until they are killed at named steps; the zygote forks one for each kill."""
+"""Work of processes on stores, each killed at a named step; the zygote forks one for each kill."""
 
 import os
 from pathlib import Path

@@ -124,7 +124,7 @@ def _warm_up():
         open_for(settings).service.close()
 
 
-def forked(task):
+def run_in_child(task):
     """Run this in a child, which ends with the code that it returns; return the child's process id."""
     tasks = Path("/proc/self/task")
     assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
@@ -169,13 +169,13 @@ class _Zygote:
             os.dup2(log, 2)
             return live(asked, self._listening[asked.port])
 
-        child = forked(serve)
+        child = run_in_child(serve)
         self._children.add(child)
         return {"pid": child}
 
     def work(self, kill):
         """Let a process do this to a store; return its exit code, as `wait` does."""
-        return self.wait(forked(lambda: killed.work(killed.Kill(*kill))), 60.0)
+        return self.wait(run_in_child(lambda: killed.work(killed.Kill(*kill))), 60.0)
 
     def wait(self, pid, seconds):
         """The exit code, -9 for SIGKILL; None when it still runs after so many seconds."""
