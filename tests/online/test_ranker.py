@@ -582,7 +582,7 @@ def ranker_of(policy="cascade-lin-ts", items=ITEMS, features=FEATURES, k=K):
         (ranker_of(features=FEATURES + 1e-12), "of one catalog"),
         (ranker_of(features=FEATURES[:, 1:]), "of one catalog"),
         (new_ranker(groups=["tea"] * N_ITEMS, seed=2), "the same items, features and groups"),
-        (None, "a ranker can be merged with a ranker"),
+        (None, "other must be a ranker"),
     ],
 )
 def test_rankers_that_differ_are_not_merged(other, reason):
@@ -609,7 +609,7 @@ def test_what_one_ranker_learned_is_merged_once(tmp_path):
     for merged in (both, Ranker.load(tmp_path / "both.npz")):
         for again in (a, b, a.merge(c)):
             for one, other in ((merged, again), (again, merged)):
-                assert "both rankers know what one ranker has learned" in str(refusal(one.merge, other))
+                assert "other must not share slates with this ranker" in str(refusal(one.merge, other))
         assert merged.merge(c).state.time[0] == 15
         for seed in (1, 2):
             assert refusal(merged.merge, c, seed=seed).argument == "seed"

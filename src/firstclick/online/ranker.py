@@ -667,7 +667,7 @@ class Ranker:
             InvalidInput: The rankers do not fit together, share a seed, or share what they learned.
         """
         if not isinstance(other, Ranker):
-            raise InvalidInput(f"a ranker can be merged with a ranker, got {quoted(other)}")
+            raise InvalidInput(f"must be a ranker, got {quoted(other)}", "other")
         # Always in the same order: two threads that merge both ways must not wait for each other.
         first, second = sorted((self, other), key=id)
         with first._lock, second._lock:
@@ -676,13 +676,15 @@ class Ranker:
     def _merged(self, other: "Ranker", seed: int | None) -> "Ranker":
         if self.seed == other.seed:
             raise InvalidInput(
-                f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
-                "share; start each ranker with its own seed"
+                f"must have another seed than this ranker, got {self.seed} for both: copies of one ranker "
+                "would count twice what they share; start each ranker with its own seed",
+                "other",
             )
         if self._origins & other._origins:
             raise InvalidInput(
-                "both rankers know what one ranker has learned, because one was merged from it: that would "
-                "be counted twice; merge rankers that have learned from different slates"
+                "must not share slates with this ranker, because they would count twice; merge rankers that "
+                "have learned from different slates",
+                "other",
             )
         pending = {**self.pending, **other.pending}
         derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))
