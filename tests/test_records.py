@@ -5,13 +5,24 @@ import json
 import pytest
 
 from tests.support import recorder
-from tests.support.policies import PLAIN, policies
+from tests.support.policies import COMPILED, PLAIN
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels():
     if PLAIN:
         pytest.skip("records are those of compiled kernels")
+
+
+def policies(names):
+    """Policies as parameters, compiled always: all but four in the long run."""
+    return pytest.mark.parametrize(
+        "policy",
+        [
+            pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [pytest.mark.long])
+            for name in names
+        ],
+    )
 
 
 def differences(part, *only):
@@ -24,12 +35,12 @@ def differences(part, *only):
     return recorder.differences(records, now)
 
 
-@pytest.mark.parametrize("policy", policies(recorder.specs()))
+@policies(recorder.specs())
 def test_slates_and_states_are_the_recorded_ones(policy):
     assert differences("policies", policy) == []
 
 
-@pytest.mark.parametrize("policy", policies(recorder.SESSIONS))
+@policies(recorder.SESSIONS)
 def test_ranker_calls_return_what_is_recorded(policy):
     assert differences("calls", policy) == []
 

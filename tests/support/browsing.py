@@ -19,7 +19,7 @@ FITS = "document.documentElement.scrollWidth <= document.documentElement.clientW
 
 
 def check_fits(page):
-    """Wait until nothing is wider than the page: charts are drawn again after the page has its new width."""
+    """Wait until nothing is wider than the page: charts follow its new width a moment later."""
     page.wait_for_function(FITS)
 
 
