@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker
-from firstclick.serve import Item, open_service
+from firstclick.serve import Item
+from tests.support.shop import shop_at
 
 CSV = "ranking,pos,who\ntea|milk|jam,1,q1\nmilk|tea|jam,3,q2\njam|tea|milk,,q1\njam|jam|tea,1,q1\n"
 ITEMS = ["tea", "coffee", "cocoa", "milk"]
@@ -37,11 +38,10 @@ def test_file_is_described_in_words_json_and_a_page(run, folder):
 
 
 def test_model_in_a_store_is_described(run, folder):
-    with open_service("shop.db") as service:
-        items = [Item("tea"), Item("bun"), Item(7), Item("pie")]
-        service.create("shop", policy="random", k=2, items=items, seed=4)
+    items = [Item("tea"), Item("bun"), Item(7), Item("pie")]
+    with shop_at("shop.db", policy="random", k=2, items=items, seed=4) as shop:
         for click in (0, None, 1):
-            service.feedback("shop", service.recommend("shop").token, click=click)
+            shop.feedback(shop.recommend(), click=click)
     seen = run("evaluate", "describe", "shop.db", "--model", "shop")
     assert seen.out.startswith("shop: 3 slates of up to 2 of 4 items\n")
     words = " ".join(seen.out.split())
@@ -175,14 +175,12 @@ def test_page_and_figure_hold_no_number_without_support(evaluate, folder):
 @pytest.mark.long
 def test_store_is_evaluated_with_propensities_of_its_replay(run):
     draw = np.random.default_rng(3)
-    with open_service("shop.db") as service:
-        items = [Item(name) for name in ITEMS]
-        service.create("shop", items=items, k=2, policy="cascade-ts", seed=1, explore=0.5)
+    with shop_at("shop.db", items=[Item(name) for name in ITEMS], k=2, seed=1, explore=0.5) as shop:
         for _ in range(400):
-            slate = service.recommend("shop")
+            slate = shop.recommend()
             attraction = ATTRACTION[[ITEMS.index(item) for item in slate.items]]
             clicked = np.flatnonzero(draw.random(2) < attraction).tolist()
-            service.feedback("shop", slate.token, click=clicked[0] if clicked else None)
+            shop.feedback(slate, click=clicked[0] if clicked else None)
     of_shop = ("evaluate", "run", "shop.db", "--model", "shop", "--policy")
     seen = run(*of_shop, "random", "--policy", "sample:shop,event=50")
     assert "400 quadrature" in seen.out, seen.out + seen.err

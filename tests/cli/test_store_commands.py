@@ -11,7 +11,7 @@ import pytest
 
 from firstclick import policy_classes
 from firstclick.serve import Item, open_service
-from tests.support.seam import Model
+from tests.support.shop import shop_at
 
 ITEMS = [Item("tea", "Tea", "drinks"), Item("bun", "Bun <b>", "bakes"), Item(7, "Seven"), Item("pie")]
 
@@ -19,9 +19,7 @@ ITEMS = [Item("tea", "Tea", "drinks"), Item("bun", "Bun <b>", "bakes"), Item(7, 
 @pytest.fixture
 def shop(folder):
     """shop.db with one model, some feedback and a snapshot; no server has it open."""
-    with open_service("shop.db") as service:
-        service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=4)
-        shop = Model(service, "shop")
+    with shop_at("shop.db", k=3, items=ITEMS, seed=4) as shop:
         for click in (0, None, 2):
             shop.feedback(shop.recommend(), click)
         shop.snapshot()
@@ -116,8 +114,8 @@ def test_keys_are_made_listed_and_revoked(run, shop):
 
 def test_reading_works_beside_a_server_and_writing_is_refused(run, shop):
     Path("shop.model").write_bytes(b"")
-    with open_service("shop.db") as service:
-        service.feedback("shop", service.recommend("shop").token, None)
+    with shop_at("shop.db") as model:
+        model.feedback(model.recommend(), None)
         assert "6 events" in run("audit", "--store", shop).out
         assert len(seqs(run("log", "shop", "--store", shop).out)) == 6
         for command in (
@@ -135,7 +133,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop):
                 assert seen.err.endswith("; or have a running server do it: POST /v1/models/shop/fork\n")
             if command.startswith("delete"):
                 assert "or have a running server delete it: DELETE /v1/models/shop" in seen.err
-        assert service.names() == ["shop"]
+        assert model.service.names() == ["shop"]
 
 
 def test_old_events_go_to_an_archive_and_both_are_audited(run, shop):
@@ -183,12 +181,12 @@ def test_old_events_go_to_an_archive_and_both_are_audited(run, shop):
 
 def test_backup_made_while_a_server_writes_is_the_store_at_one_moment(run, shop):
     done = threading.Event()
-    with open_service("shop.db") as service:
-        service.create("bakery", policy="cascade-ts", k=2, items=ITEMS, seed=4)
+    with shop_at("shop.db") as model:
+        model.service.create("bakery", policy="cascade-ts", k=2, items=ITEMS, seed=4)
 
         def write():
             while not done.is_set():
-                service.feedback("shop", service.recommend("shop").token, click=0)
+                model.feedback(model.recommend(), click=0)
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -197,7 +195,7 @@ def test_backup_made_while_a_server_writes_is_the_store_at_one_moment(run, shop)
         finally:
             done.set()
             writer.join()
-        last = Model(service, "shop").seq
+        last = model.seq
     heads = []
     for number, seen in enumerate(backups):
         copy = Path(f"copy{number}.db")
@@ -209,9 +207,9 @@ def test_backup_made_while_a_server_writes_is_the_store_at_one_moment(run, shop)
         heads.append(models["shop"])
     assert 5 <= heads[0] <= heads[1] <= heads[2] <= last
     # A copy is a store like any other: it has the keys and goes on.
-    with open_service("copy0.db") as service:
-        service.feedback("shop", service.recommend("shop").token, click=0)
-        assert service.audit("shop").equal
+    with shop_at("copy0.db") as copied:
+        copied.feedback(copied.recommend(), click=0)
+        assert copied.audit().equal
 
 
 def audited(run, store):
@@ -244,15 +242,14 @@ def test_delete_asks_for_the_name_on_a_terminal(run, shop, monkeypatch):
 @pytest.fixture
 def linear_shop(folder):
     """shop.db with a model that learns from features."""
-    with open_service("shop.db") as service:
-        prices = {"tea": 2.5, "bun": 1.2, 7: 3.0, "pie": 4.0}
-        items = [Item(name, features=[price]) for name, price in prices.items()]
-        service.create("shop", policy="cascade-lin-ts", k=3, items=items, seed=4)
+    prices = {"tea": 2.5, "bun": 1.2, 7: 3.0, "pie": 4.0}
+    items = [Item(name, features=[price]) for name, price in prices.items()]
+    with shop_at("shop.db", policy="cascade-lin-ts", k=3, items=items, seed=4) as shop:
         for click in (0, None, 2):
-            service.feedback("shop", service.recommend("shop").token, click)
-        subset = service.recommend("shop", candidates=["tea", "bun"], features=[[2.25], [1.0]])
-        service.feedback("shop", subset, 1)
-        service.put_items("shop", [Item("cake", features=[5.5])])
+            shop.feedback(shop.recommend(), click)
+        subset = shop.recommend(candidates=["tea", "bun"], features=[[2.25], [1.0]])
+        shop.feedback(subset, 1)
+        shop.put_items([Item("cake", features=[5.5])])
     return folder / "shop.db"
 
 
@@ -261,8 +258,8 @@ def test_fork_reports_the_origin_of_its_slates(run, linear_shop):
     seen = run("fork", "shop", "--policy", "cascade-ts", "--as", "shop2", "--store", linear_shop)
     assert (seen.code, seen.out) == (0, "")
     assert seen.err == "shop2: a new model of cascade-ts with the 6 events of shop\n"
-    with open_service("shop.db") as service:
-        service.feedback("shop2", service.recommend("shop2"), 1)
+    with shop_at("shop.db", name="shop2") as forked:
+        forked.feedback(forked.recommend(), 1)
     audit = run("audit", "--slates", "--store", linear_shop)
     assert audit.code == 0
     equal = [line for line in audit.out.splitlines() if "0 differ" in line]

@@ -23,7 +23,7 @@ from firstclick.evaluation.target_specs import make_target, read_specs
 from firstclick.evaluation.targets import FixedList, Uniform
 from firstclick.files.writing import write_whole
 from firstclick.logs.ranked_log import NOT_TOLD
-from firstclick.serve import Item, open_service
+from firstclick.serve import Item
 from firstclick.serve.log.drawn import NOT_RECORDED
 from firstclick.serve.log.events import read_feedback
 from firstclick.serve.model.archive import archive
@@ -35,7 +35,7 @@ from firstclick.streams import stream
 from tests.support.arrays_log import hand_ordered_log
 from tests.support.clock import Clock
 from tests.support.logs import drawn_of, feedback_of, raw_events
-from tests.support.shop import items
+from tests.support.shop import items, shop_at
 
 
 @pytest.fixture
@@ -164,12 +164,11 @@ NAMES = ["tea", "coffee", "cocoa", "milk"]
 
 def shop(place, policy, n):
     """Slates of 2 of 4 items, every tenth among candidates; tea is clicked if it is shown first."""
-    with open_service(str(place)) as service:
-        items = [Item(name) for name in NAMES]
-        service.create("shop", items=items, k=2, policy=policy, seed=1, explore=0.25)
+    items = [Item(name) for name in NAMES]
+    with shop_at(place, items=items, k=2, policy=policy, seed=1, explore=0.25) as shop:
         for number in range(n):
-            slate = service.recommend("shop", candidates=NAMES[:3] if number % 10 == 9 else None)
-            service.feedback("shop", slate, click=0 if slate.items[0] == "tea" else None)
+            slate = shop.recommend(candidates=NAMES[:3] if number % 10 == 9 else None)
+            shop.feedback(slate, click=0 if slate.items[0] == "tea" else None)
     return OwnLogWithPropensities(log_in_store(str(place), "shop"))
 
 
@@ -180,13 +179,12 @@ def test_spread_is_that_known_after_an_event():
 
 def test_late_feedback_is_weighted_by_what_was_known_when_the_slate_was_drawn(tmp_path):
     place = str(tmp_path / "shop.db")
-    with open_service(place) as service:
-        service.create("shop", items=[Item(name) for name in NAMES], k=2, policy="random", seed=1)
-        late = [service.recommend("shop") for _ in range(5)]
-        for slate in [service.recommend("shop") for _ in range(20)]:
-            service.feedback("shop", slate, click=0)
-        for slate in [*late, service.recommend("shop")]:
-            service.feedback("shop", slate, click=None)
+    with shop_at(place, items=[Item(name) for name in NAMES], k=2, policy="random", seed=1) as shop:
+        late = [shop.recommend() for _ in range(5)]
+        for slate in [shop.recommend() for _ in range(20)]:
+            shop.feedback(slate, click=0)
+        for slate in [*late, shop.recommend()]:
+            shop.feedback(slate, click=None)
     log = OwnLogWithPropensities(log_in_store(place, "shop"))
     (batch,) = log.batches()
     assert batch.numbers.tolist() == list(range(2, 28))
@@ -236,15 +234,14 @@ def place(tmp_path_factory):
     place = str(tmp_path_factory.mktemp("learned") / "shop.db")
     random = stream(4, "clicks on any item")
     created = {"items": [Item(name) for name in NAMES], "k": 1, "policy": "cascade-ts", "seed": 1}
-    with open_service(place) as service:
-        service.create("shop", explore=1.0, **created)
-        late = [service.recommend("shop") for _ in range(LATE)]
+    with shop_at(place, explore=1.0, **created) as shop:
+        late = [shop.recommend() for _ in range(LATE)]
         for number in range(REPORTED + LATE):
-            slate = late[number - REPORTED] if number >= REPORTED else service.recommend("shop")
-            service.feedback("shop", slate, click=0 if random.random() < 0.3 else None)
-        service.fork("shop", "cascade-ts", "copy", seed=2)
-        service.feedback("copy", service.recommend("copy"), click=None)
-        service.create("other", **created)
+            slate = late[number - REPORTED] if number >= REPORTED else shop.recommend()
+            shop.feedback(slate, click=0 if random.random() < 0.3 else None)
+        copy = shop.fork("cascade-ts", "copy", seed=2)
+        copy.feedback(copy.recommend(), click=None)
+        shop.service.create("other", **created)
     return place
 
 
@@ -348,7 +345,7 @@ def test_exploration_is_mixed_in(open_small):
     # The last slate: from what the model knows now, but for that slate itself.
     (last,) = of(shop, last=1).slates
     np.testing.assert_allclose(chances(last), chances(found.slates[-1]))
-    model = shop.service.model("shop")
+    model = shop.internals
     asked = model.request_of(drawn_of(raw_events(shop)[-1]), ())
     uniform = uniform_chances(asked, N, np.array(last.rows))
     np.testing.assert_allclose(uniform, [1 / 5, 1 / 20])
