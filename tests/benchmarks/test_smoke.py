@@ -18,10 +18,10 @@ from benchmarks.loadtest.generator import OpenLoop, Schedule
 from firstclick import make_policy
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.cli import run_command_line
-from firstclick.serve import open_service
 from firstclick.testing import Driver
 from tests.support.reference import policies as reference
 from tests.support.reference.rounds import FEATURES, ITEMS, D, K, rounds
+from tests.support.shop import shop_at
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # first_attractive has no command; clax_click_models runs in a Python of its own, which has clax.
@@ -203,8 +203,7 @@ def test_log_made_for_recovery_is_one_the_service_reads(tmp_path, monkeypatch):
     recovered = server_process.recovered(shop.path, tail=30)
     assert recovered.events == 101
     assert recovered.seconds > 0
-    with open_service(shop.path) as service:
-        model = service.model("shop")
-        assert (model.seq, model.click_stats.slates) == (101, 100)
-        assert [seq for seq, _ in service.store.snapshots(model.id)] == [71]
-        assert {service.feedback("shop", *one).status for one in tokens} == {"accepted"}
+    with shop_at(shop.path) as model:
+        assert (model.seq, model.internals.click_stats.slates) == (101, 100)
+        assert [seq for seq, _ in model.service.store.snapshots(model.internals.id)] == [71]
+        assert {model.feedback(*one).status for one in tokens} == {"accepted"}

@@ -8,7 +8,8 @@ from json_page import FIELDS
 from typer.testing import CliRunner
 
 from firstclick.cli import app
-from firstclick.serve import Item, open_service
+from firstclick.serve import Item
+from tests.support.shop import shop_at
 
 
 def paths(value, at=""):
@@ -43,10 +44,9 @@ def write_log(folder):
 
 
 def write_store(folder):
-    with open_service(str(folder / "shop.db")) as service:
-        items = [Item("tea"), Item("milk"), Item("jam")]
-        service.create("shop", policy="random", k=2, items=items, seed=1)
-        service.feedback("shop", service.recommend("shop").token, 0)
+    items = [Item("tea"), Item("milk"), Item("jam")]
+    with shop_at(folder / "shop.db", policy="random", k=2, items=items, seed=1) as shop:
+        shop.feedback(shop.recommend(), 0)
     made = CliRunner().invoke(app, ["keys", "create", "me", "--role", "admin", "--store", "shop.db"])
     assert made.exit_code == 0
 

@@ -62,7 +62,7 @@ def counts(shop):
 
 
 def refitted(shop):
-    engine = shop.service.model("shop").engine
+    engine = shop.internals.engine
     return engine.policy.refitted(type(engine.state)(**shop.state()), engine.arrays_to_learn())
 
 
@@ -84,7 +84,7 @@ def test_a_late_click_teaches_what_it_would_have_taught_at_once(open_shop, tmp_p
         late.feedback(slate, click)
         prompt.feedback(show(prompt, items), click)
     assert states_differ(refitted(late), refitted(prompt), 1e-9) == ""
-    stats = [shop.service.model("shop").click_stats for shop in (late, prompt)]
+    stats = [shop.internals.click_stats for shop in (late, prompt)]
     assert stats[0].positions == stats[1].positions
     assert [late.describe()[count] for count in ("slates", "clicks", "corrected")] == [
         *(prompt.describe()[count] for count in ("slates", "clicks")), 2,
@@ -166,7 +166,7 @@ def test_events_in_force_follow_rollbacks_of_rollbacks():
 def test_a_correction_that_fits_no_slate_is_passed_over(open_shop):
     shop = open_shop(policy="cascade-mixed")
     play(shop, 10)
-    before, skipped = counts(shop), lambda: shop.service.model("shop").click_stats.skipped
+    before, skipped = counts(shop), lambda: shop.internals.click_stats.skipped
     wrong = [
         (4, [0], {}), (3, [], {}), (3, [2], {"examined": 1}), (3, [0], {"features": np.zeros(12).tobytes()}),
         (3, [0], {"context": np.zeros(1).tobytes()}), (3, [0], {"rows": [0, 1, 99]}),
@@ -212,7 +212,7 @@ def test_a_late_click_is_corrected_once(open_shop):
     assert shop.seq == 3
     assert shop.service.outcomes["shop"] == {"corrected": 1, "duplicate": 2, "conflict": 1}
     # The learning curve counts the click where it counted the slate.
-    stats = shop.service.model("shop").click_stats
+    stats = shop.internals.click_stats
     assert [list(tier.values()) for tier in stats.tiers] == [[[1, 1]]] * 3
     assert (stats.first_clicks, stats.day_clicks, stats.positions) == (1, 1, [0, 1])
     _, no_click, click = shop.events()

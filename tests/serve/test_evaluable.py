@@ -26,7 +26,7 @@ def shop(open_shop):
 def forget_source(shop, slate):
     """A token of this slate without what it was drawn from, as of an earlier version."""
     keys = shop.service.keys
-    return keys.sign(keys.read(slate.token, shop.service.model("shop").id, days=1)._replace(fields=b""))
+    return keys.sign(keys.read(slate.token, shop.internals.id, days=1)._replace(fields=b""))
 
 
 def test_each_slate_is_reproduced_through_all_that_can_happen(shop, tmp_path):
@@ -99,7 +99,7 @@ def test_a_start_of_another_build_is_in_the_log_once(open_shop, monkeypatch):
     shop = open_shop()
     assert shop.seq == 1, "the creation says which build made it"
     shop.feedback(shop.recommend(), 0)
-    other = msgspec.structs.replace(shop.service.model("shop").created.build, firstclick="9.9")
+    other = msgspec.structs.replace(shop.internals.created.build, firstclick="9.9")
     for module in ("model.model", "model.build", "service"):
         monkeypatch.setattr(f"firstclick.serve.{module}.this_build", lambda policy: other)
     for _ in range(2):

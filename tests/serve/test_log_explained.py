@@ -93,7 +93,7 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(shop, log, m
 def test_slates_that_cannot_be_explained_are_null_with_a_note(shop, log, tmp_path):
     answers = play(shop, 40, 1)
     keys = shop.service.keys
-    token = keys.read(shop.recommend().token, shop.service.model("shop").id, days=1)
+    token = keys.read(shop.recommend().token, shop.internals.id, days=1)
     shop.feedback(keys.sign(token._replace(fields=b"")), 0)
     lines, notes = log("--last", 3)
     assert explained(lines) == [*answers[-2:], None]
@@ -182,7 +182,7 @@ def test_the_log_names_the_arms_of_a_trial_in_lines_and_in_parquet(shop, log, tm
 
 def test_a_slate_that_was_decided_outlives_the_removal_of_the_baseline(shop, monkeypatch):
     shop.set_baseline(LIST, 0.001)
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     decide, removing = launch.decide, threading.Thread(target=shop.remove_baseline)
 
     def decide_and_remove(*request, **more):

@@ -124,7 +124,7 @@ def test_timeouts_are_written_in_small_batches(open_shop, monkeypatch, clock):
 
 
 def test_a_slate_of_rows_that_the_log_has_lost_is_dropped(shop, clock):
-    shop.service.model("shop").open.add(b"n" * 16, 1000, np.array([999], "<u4").tobytes())
+    shop.internals.open.add(b"n" * 16, 1000, np.array([999], "<u4").tobytes())
     assert timed_out_after(shop, clock, 0) == 0
     assert facts(shop, "pending", "slates") == (0, 0)
     assert shop.audit().equal
@@ -261,7 +261,7 @@ def test_recommended_slates_are_counted_in_the_log_once_a_minute(shop, clock, mo
 
 def test_the_log_knows_how_many_processes_recommend(replicas, clock):
     one, two = replicas
-    model, now = one.service.model("shop"), clock.time()
+    model, now = one.internals, clock.time()
     assert model.live_replicas(now, one.service.process) == 1
     for shop in replicas:
         shop.recommend()
@@ -274,7 +274,7 @@ def test_the_log_knows_how_many_processes_recommend(replicas, clock):
 
 
 def test_a_process_that_spends_from_the_guardrail_is_in_the_log_at_once(shop, clock):
-    model = shop.service.model("shop")
+    model = shop.internals
     model.open.add(b"n" * 16, int(clock.time() * 1000), bytes(4), excess=0.5)
     for seconds in (0, 30):
         shop.recommend()
@@ -297,7 +297,7 @@ def test_reports_are_part_of_snapshots_and_digests(shop, clock):
     shop.restart()
     assert (shop.digest(), facts(shop, "recommended", "timed_out")) == (digest, reports)
     assert facts(shop, "restored_from") == (shop.seq,)
-    shop.service.model("shop").reports.timed_out += 1
+    shop.internals.reports.timed_out += 1
     assert shop.digest() != digest
 
 

@@ -78,7 +78,7 @@ def test_a_probe_writes_to_the_store_and_changes_no_log(site, clock):
     assert store._database.rows("SELECT count(*) FROM meta WHERE key = 'probe'") == [(1,)]
     assert store.models() == before
     assert store.check() == []
-    assert site.service.audit("shop").equal
+    assert site.shop.audit().equal
 
 
 def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
@@ -95,7 +95,7 @@ def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
         # Feedback is kept although the model has not learned all of its log.
         (lambda service, long_ago: service.maintenance._behind_since.update(shop=long_ago),
          [(503, "behind"), READY]),
-        (lambda service, _: setattr(service.model("shop"), "set_back", "the store was set back"),
+        (lambda service, _: setattr(seam.model(service).internals, "set_back", "the store was set back"),
          [READY, (503, "set-back")]),
         (lambda service, _: setattr(service.writer, "broken", StoreBroken("an fsync failed")),
          [(503, "broken")] * 2),

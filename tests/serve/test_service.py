@@ -44,7 +44,7 @@ def test_no_best_slate_is_shown_where_estimates_do_not_give_it(shop, monkeypatch
     view = Views(shop.service, "").of("shop")
     assert (view.best, view.exploring) == (None, None)
     assert all(item.mean is not None for item in view.estimates)
-    shop.service.model("shop").wants_context = True
+    shop.internals.wants_context = True
     assert all(item.mean is None for item in Views(shop.service, "").of("shop").estimates)
 
 

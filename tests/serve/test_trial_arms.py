@@ -172,7 +172,7 @@ def test_an_arm_that_another_process_deletes_takes_nothing_down(shop, rival):
     shop.start_trial(arms, learn_from="all")
     units = [shop.unit_in(arm) for arm in range(4)]
     slates = [shop.recommend(unit=unit) for unit in units for _ in range(2)]
-    shop.service.store.delete(shop.service.model("rival").id)
+    shop.service.store.delete(shop.model("rival").internals.id)
     for n_pages, some in ((4, slates[::2]), (8, slates[1::2])):
         outcomes = shop.feedback_batch([(slate, 0) for slate in some])
         assert [outcome.status for outcome in outcomes] == ["accepted"] * 4
@@ -291,7 +291,7 @@ def test_two_trials_that_are_arms_of_each_other_do_not_block(shop, rival, monkey
     monkeypatch.setattr(trial_arms, "PATIENCE", 0.05)
     rival.set_baseline(LIST, 1.0)
     shop.start_trial(THIRDS)
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     running = launch.trial
     shop.stop_trial()
     rival.start_trial({"policy": 0.1, "model:shop": 0.9})
@@ -301,8 +301,8 @@ def test_two_trials_that_are_arms_of_each_other_do_not_block(shop, rival, monkey
 
     def ask(name):
         for number in range(40):
-            with shop.service.model(name).lock:
-                done.append(shop.service.recommend(name, unit=f"u{number}"))
+            with shop.model(name).internals.lock:
+                done.append(shop.model(name).recommend(unit=f"u{number}"))
 
     threads = [threading.Thread(target=ask, args=[name], daemon=True) for name in ("shop", "rival")]
     for thread in threads:

@@ -201,7 +201,7 @@ def test_pages_of_other_trials_and_arms_are_not_counted(shop):
     logs.answer(shop, 0, unit="me")
     (page,) = logs.feedback_of(shop)
     trial, arm, bucket = page["trial"], page["arm"], page["bucket"]
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     before = counted(shop)
     for other in (
         Assigned(trial ^ 1, 0, arm, bucket), Assigned(trial, 1, arm, bucket),
@@ -223,7 +223,7 @@ def test_shares_change_99_times_and_more_never_break_the_model(shop):
         shop.change_trial_shares({"policy": share, "baseline": 1 - share})
     check_refused(lambda: shop.change_trial_shares({"policy": 0.1, "baseline": 0.9}), "arms")
     # Another process may not know yet.
-    logs.append_unchecked(shop, "TrialShares", shop.service.model("shop").launch.running.id, [0.0, 1.0])
+    logs.append_unchecked(shop, "TrialShares", shop.internals.launch.running.id, [0.0, 1.0])
     assert logs.answer(shop, 0, unit="u").items
     assert 100 < sum(holdout(shop)) < 300, "the last shares count: 0.4 and 0.6"
 
@@ -306,10 +306,7 @@ def test_replicas_start_one_trial_and_stop_it_by_one_event(two):
     # Both know them all before either has compared the arms.
     one.feedback_batch(pages[:-1])
     other.feedback_batch(pages[-1:])
-    threads = [
-        threading.Thread(target=shop.service.stop_if_worse, args=[shop.service.model("shop")])
-        for shop in two * 3
-    ]
+    threads = [threading.Thread(target=shop.service.stop_if_worse, args=[shop.internals]) for shop in two * 3]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -483,7 +483,8 @@ class Service:
         if unit is not None:
             with refusing:
                 bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with it is told before a trial starts.
-        plain = k is None and candidates is None and excluded == [] and pinned is None
+        no_pins = isinstance(pinned, Mapping) and not pinned
+        plain = k is None and candidates is None and excluded == [] and (pinned is None or no_pins)
         plain = plain and context is None and at_most is None and features is None and not explain
         decides = model.launch.decides
         if plain and request_id is None and not model.wants_context and not decides:

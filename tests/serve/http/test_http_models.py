@@ -122,7 +122,7 @@ def test_audit_export_import_and_rollback(site):
     assert site.ask("POST", f"{SHOP}/rollback", {"seq": 1}).json() == {"seq": 7}
     assert site.ask("GET", f"{SHOP}/audit").json()["equal"] is True
     # What is served is not what the log has.
-    site.service.model("shop").engine.state.moment[0] += 1e-12
+    site.shop.internals.engine.state.moment[0] += 1e-12
     audit = site.ask("GET", f"{SHOP}/audit").json()
     assert (audit["equal"], len(audit["differing"])) == (False, 1)
 
@@ -176,7 +176,7 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypat
     def broken(*_, **__):
         raise RuntimeError("cannot fold")
 
-    monkeypatch.setattr(site.service.model("shop"), "apply", broken)
+    monkeypatch.setattr(site.shop.internals, "apply", broken)
     monkeypatch.setattr("firstclick.serve.service.catch_up", broken)
     monkeypatch.setattr("firstclick.serve.maintenance.catch_up", broken)
     report_some(site, 1)
@@ -208,7 +208,7 @@ def test_a_model_of_another_version_is_not_served_and_the_others_are(open_site, 
     assert "retry-after" not in refused.headers, "trying again does not help"
     assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
     site.service.run_background()
-    site.service.delete("shop")
+    site.shop.delete()
     unready = site.ask("GET", "/health/ready")
     assert unready.status_code == 503
     assert "model 'counts' cannot be served" in unready.json()["error"]["message"]

@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_made_to_its_end_has_none(tmp_path, monkeypatch, c
 def test_a_log_with_archived_events_is_not_exported(site):
     for _ in range(4):
         site.feedback(site.recommend()["token"], click=0)
-    model = site.service.model("shop")
+    model = site.shop.internals
     site.service.store.set_base(model.id, Base(3, 0, model.snapshot()[1]), 1)
     refused = site.ask("GET", EXPORT)
     assert refused.status_code == 409

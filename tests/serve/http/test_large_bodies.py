@@ -113,7 +113,7 @@ def test_slow_recommendations_are_made_off_the_event_loop(site, monkeypatch):
     assert not is_on_the_loop()
     assert is_on_the_loop()
     # After a change the model has work to do for its next slate.
-    site.service.put_items("shop", [ITEMS[0]._replace(id="new")])
+    site.shop.put_items([ITEMS[0]._replace(id="new")])
     assert not is_on_the_loop(k=2)
     assert is_on_the_loop(k=2)
 
@@ -123,7 +123,7 @@ def test_a_locked_model_is_waited_for_by_its_own_requests_alone(site):
     locked, free = threading.Event(), threading.Event()
 
     def hold():
-        with site.service.model("shop").lock:
+        with site.shop.internals.lock:
             locked.set()
             free.wait(20)
 

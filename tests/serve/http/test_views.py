@@ -180,7 +180,7 @@ def test_a_slate_has_the_reason_of_each_item(shop):
     assert reasons[1] == "pinned"
     assert set(reasons[::2]) <= {"policy", "floor"}
     # Slates of early versions have none, and damaged ones neither.
-    recent = shop.service.model("shop").recent
+    recent = shop.internals.recent
     for fields in (b"", b"\x01\xff"):
         received, feedback = recent[-1]
         recent[-1] = received, feedback._replace(fields=fields)
