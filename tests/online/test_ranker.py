@@ -183,10 +183,10 @@ def test_slates_of_other_rankers_are_refused():
     wider = Ranker(catalog, k=K + 1, policy="cascade-ucb1", seed=0)
     waiting = ours.recommend()
     for other in (theirs, wider):
-        assert "not of this ranker" in str(refusal(ours.learn, other.recommend(), click=0))
+        assert "this ranker did not recommend it" in str(refusal(ours.learn, other.recommend(), click=0))
     assert "by a copy of this ranker" in str(refusal(ours.learn, twin.recommend(), click=0))
     forged = Slate(id=waiting.id, items=twin.recommend(exclude=waiting.items).items)
-    assert "not of this ranker" in str(refusal(ours.learn, forged, click=0))
+    assert "has other items than this ranker recommended" in str(refusal(ours.learn, forged, click=0))
     ours.learn(waiting, click=0)
 
 
@@ -205,11 +205,11 @@ def test_no_id_is_given_twice_and_a_stale_one_has_its_own_error(tmp_path):
 
     def check_stale(ranker, slates):
         for stale in slates:
-            assert "was shown after the file was saved" in str(refusal(ranker.learn, stale.id, click=1))
+            assert "after the file of this ranker was saved" in str(refusal(ranker.learn, stale.id, click=1))
         refusal(ranker.learn, learned.id, click=1, error=DuplicateFeedback)
 
     check_stale(loaded, [*lost, twice.recommend()])
-    assert "not of this ranker" in str(refusal(loaded.learn, "0123456789abcdef-1-1", click=1))
+    assert "this ranker did not recommend it" in str(refusal(loaded.learn, "0123456789abcdef-1-1", click=1))
     assert state_of(loaded) == before
     loaded.learn(kept.id, click=1)
     loaded.learn(fresh[1].id, click=1)

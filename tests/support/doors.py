@@ -41,12 +41,12 @@ def slate_of(slate, handle):
 
 
 def status_of(error):
-    """The word for the kind of an error, as HTTP answers it; the library's own errors are `malformed`."""
+    """Return the status of an error, as in an HTTP response; errors of the library are `malformed`."""
     return error.status if isinstance(error, Refused) else "malformed"
 
 
 class RankerDoor:
-    """A ranker, in a program."""
+    """A ranker in this process."""
 
     name = "ranker"
 
@@ -124,7 +124,7 @@ class RankerDoor:
 
 
 class ServiceDoor:
-    """The service, in a program."""
+    """The service in this process."""
 
     name = "service"
 
@@ -231,7 +231,7 @@ class ServiceDoor:
 
 
 class HttpDoor(ServiceDoor):
-    """The application, in process."""
+    """The HTTP application, without a server."""
 
     name = "http"
 
@@ -340,7 +340,7 @@ class HttpDoor(ServiceDoor):
 
 
 class ClientDoor(ServiceDoor):
-    """The Python client, before a server on a port."""
+    """The Python client of a server on a port."""
 
     name = "client"
 
@@ -378,7 +378,7 @@ class ClientDoor(ServiceDoor):
     def withdraw(self, ids):
         self.call("withdraw_items", ids)
 
-    change = None  # the client puts or withdraws
+    change = None  # The client has no call that does both.
 
     def set_available(self, **which):
         self.call("set_available", **which)
@@ -449,7 +449,7 @@ class AsyncDoor(ClientDoor):
 
 
 DOORS = {door.name: door for door in (RankerDoor, ServiceDoor, HttpDoor, ClientDoor, AsyncDoor)}
-# The doors of a service; the two clients say the same, so that tables are run at one of them.
+# The doors of a service. The two clients share their code, so that most tables run at one of them.
 SERVED = ["service", "http", "client"]
 
 
@@ -489,7 +489,7 @@ def refit_has_begun(door):
 
 
 def with_request_id(request):
-    """The request with an id in site of `draw`."""
+    """Return the request with an id instead of `draw`."""
     draw = request.pop("draw", None)
     return request if draw is None else request | {"request_id": f"draw {draw}"}
 

@@ -1,4 +1,4 @@
-"""Fold the log of every policy in several ways, and print what it comes to: a name and a digest a line.
+"""Replay the log of every policy in several ways, and print a name and a digest per line.
 
 Run in a process where kernels are plain Python: that takes seconds, where compiling them all takes minutes.
 """
@@ -15,7 +15,7 @@ plain = made_log.made_items
 
 
 def digests():
-    """What a process of its own prints."""
+    """Run this file in a process with plain kernels, and return the digests that it prints."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
         "PYTHONPATH": os.pathsep.join(sys.path),

@@ -383,7 +383,8 @@ class Ranker:
                 raise self._not_waiting(slate_id)
             if isinstance(slate, Slate) and slate.items != self._items(shown):
                 raise UnknownSlate(
-                    f"{slate_id!r} is not of this ranker, which showed {self._items(shown)}", "slate"
+                    f"{slate_id!r} has other items than this ranker recommended, {self._items(shown)}",
+                    "slate",
                 )
             if waiting is None:
                 self._correct(slate_id, click, clicks, examined)
@@ -452,36 +453,36 @@ class Ranker:
 
     def _not_waiting(self, slate_id: str) -> InvalidInput:
         """The error for a slate that is not waiting."""
-        said = f"{quoted(slate_id)} is not waiting for feedback: "
+        problem = f"{quoted(slate_id)} is not waiting for feedback: "
         parts = parts_of(slate_id)
         if parts is None or parts[0] not in self._origins:
-            return UnknownSlate(f"{said}it is not of this ranker", "slate")
+            return UnknownSlate(f"{problem}this ranker did not recommend it", "slate")
         key, run, number = parts
         self._current_run()
         fate = self._records_until_now()[key].fate(run, number)
         if fate is Fate.LEARNED:
-            return DuplicateFeedback(f"{said}it was learned already", "slate")
+            return DuplicateFeedback(f"{problem}it was learned already", "slate")
         if fate is Fate.FORGOTTEN:
             return ForgottenSlate(
-                f"{said}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
+                f"{problem}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
                 "`max_pending`",
                 "slate",
             )
         if fate is Fate.TOO_OLD:
             return ForgottenSlate(
-                f"{said}it was learned already, or was forgotten (the last {self.max_pending} are kept); it "
-                "is too old to know which",
+                f"{problem}it was learned already, or was forgotten (the last {self.max_pending} are kept); "
+                "which of these is not recorded for so old a slate",
                 "slate",
             )
         if key != int(self._key):
             return UnknownSlate(
-                f"{said}it was shown after the merge, by a ranker that this one was merged from; give its "
-                "click to that one",
+                f"{problem}it was recommended after the merge by another ranker, from which this one was "
+                "merged; report its click to that ranker",
                 "slate",
             )
         return UnknownSlate(
-            f"{said}it was shown after the file was saved that this ranker was loaded from, or by a copy of "
-            "this ranker; what it showed is not known here, and its click cannot be learned",
+            f"{problem}it was recommended after the file of this ranker was saved, or by a copy of this "
+            "ranker; its items are not known here, and its click cannot be learned",
             "slate",
         )
 
