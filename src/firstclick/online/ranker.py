@@ -470,8 +470,8 @@ class Ranker:
             )
         if fate is Fate.TOO_OLD:
             return ForgottenSlate(
-                f"{problem}it was learned already, or was forgotten (the last {self.max_pending} are kept); "
-                "which of these is not recorded for so old a slate",
+                f"{problem}it is too old to know whether it was learned or forgotten (the last "
+                f"{self.max_pending} are kept)",
                 "slate",
             )
         if key != int(self._key):
