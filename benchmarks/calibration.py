@@ -19,7 +19,7 @@ from firstclick.data import FeedbackScenario, feedback_matrix
 from firstclick.data.sources import make_source
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.streams import stream
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK, chosen
 
 WORLDS = ("rare-clicks", "linear", "logistic", "partly-explained")
 WITHIN = 1.645
@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    places = [(world.name, world, Independent) for world in stock_worlds(WORLDS)]
+    places = [(world.name, world, Independent) for world in chosen(WORLDS, STOCK)]
     if given.movielens:
         matrix = feedback_matrix(make_source("movielens").load(given.movielens))
         places += [

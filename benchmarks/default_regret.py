@@ -22,7 +22,7 @@ from firstclick.data.sources import make_source
 from firstclick.experiments.loop import Task
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.streams import stream
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK as STOCK_WORLDS
 from firstclick.worlds.base import Stage
 
 # World: the policies to beat. cascade-ts draws for each item, and takes hours where there are many.
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--only", action="append", help="part of the name of a world; again for more")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    worlds = {world.name: world for world in stock_worlds()}
+    worlds = {world.name: world for world in STOCK_WORLDS}
     places = [(name, worlds[name.partition(",")[0]], others) for name, others in STOCK.items()]
     if given.movielens:
         interactions = make_source("movielens").load(given.movielens)

@@ -28,7 +28,7 @@ from firstclick.experiments.baseline import made_up_list
 from firstclick.experiments.loop import Against, Tally, Task, new_launch, play
 from firstclick.kernels.compiling import compiled
 from firstclick.registry import DEFAULT_POLICY
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK
 
 FORMS = ("floor", "none", "gate")
 FILMS = (16, 256, 3706)
@@ -43,7 +43,7 @@ _places: dict = {}
 
 def begin(movielens, names):
     """Each process has the worlds: they are large to send."""
-    for world in stock_worlds():
+    for world in STOCK:
         _places[world.name] = world, world.k
     if movielens and any(name.startswith("MovieLens") for name in names):
         films = FeedbackScenario(feedback_matrix(make_source("movielens").load(movielens)), rank=20)
@@ -264,7 +264,7 @@ def main():
     given = parser.parse_args()
     given.form = given.form or list(FORMS)
     given.baseline = given.baseline or [0.5, 0.75, 1.0]
-    names = [world.name for world in stock_worlds()]
+    names = [world.name for world in STOCK]
     names += [f"MovieLens {n}" for n in FILMS] if given.movielens else []
     names = [name for name in names if not given.world or name in given.world]
     names.sort(key=lambda name: name in MOVING)

@@ -19,8 +19,9 @@ import numpy as np
 
 from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, LoopPlayer
 from benchmarks.first_attractive import first_attractive
+from benchmarks.scanning import scanning
 from firstclick import make_policy, make_world
-from firstclick.catalog.search_tree import catalog_arrays, scanning
+from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.compiling import kernel

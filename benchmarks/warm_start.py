@@ -24,7 +24,7 @@ from firstclick.experiments.loop import EXPECTED_REGRET, Tally, Task, play
 from firstclick.kernels.compiling import compiled
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.streams import stream
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK
 
 
 class Log(NamedTuple):
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--only", action="append", help="part of the name of a log; again for more")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
-    shop = next(world for world in stock_worlds() if world.name == "shop")
+    shop = next(world for world in STOCK if world.name == "shop")
     places = [(shop, shop.k, list(LOGS))]
     if given.movielens:
         matrix = feedback_matrix(make_source("movielens").load(given.movielens))

@@ -46,7 +46,6 @@ def test_an_error_passes_from_process_to_process(error):
     [
         (lambda: whole_number("k", 0, at_least=1), "k", ""),
         (lambda: whole_number("k", "1", at_least=1), "k", ""),
-        (lambda: whole_number("k", 9, at_least=1, at_most=3, owner="pinned"), "k", "pinned"),
         (lambda: seed_number(-1), "seed", ""),
         (lambda: float_array("theta", ["a"]), "theta", ""),
         (lambda: float_array("theta", [10**400]), "theta", ""),

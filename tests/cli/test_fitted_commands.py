@@ -7,7 +7,7 @@ import pytest
 
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.studies.guide.fitted_page import FittedPage
-from tests.support.made_up_log import chain_clicks, shuffled_slates
+from tests.support.memory_log import chain_clicks, shuffled_slates
 
 ITEMS = ("tea", "cocoa", "milk", "juice", "water")
 

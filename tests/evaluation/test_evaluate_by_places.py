@@ -58,13 +58,17 @@ def values(answer):
     return {row.name: row.value for row in answer.estimators}
 
 
+def best_of(log):
+    return evaluate(log, {"best": FixedList(BEST)}).answer("best")
+
+
 def check_answer(answer, truth, verdict="ok"):
     assert answer.verdict == verdict, answer.reasons
     assert answer.value.low < truth < answer.value.high
 
 
-class Drawn(Target):
-    """Uniform slates, by a policy that cannot tell how likely an item is at a position."""
+class WithoutPlaces(Target):
+    """Uniform slates; the probability of an item at a position is not known."""
 
     def prefix_chances(self, slates):
         return np.tile(1 / np.cumprod([5.0, 4.0, 3.0]), (slates.n, 1))
@@ -73,9 +77,8 @@ class Drawn(Target):
 @pytest.mark.parametrize("prefixes", [True, False])
 def test_iips_is_chosen_and_contains_the_truth_where_pbm_fits(tmp_path, prefixes):
     """Fixed seed. An interval misses the truth in one of 20 logs: two of them, in one of 10 seeds."""
-    found = evaluate(
-        pbm_log(tmp_path, prefixes=prefixes), {"best": FixedList(BEST), "random": Uniform(), "drawn": Drawn()}
-    )
+    targets = {"best": FixedList(BEST), "random": Uniform(), "without": WithoutPlaces()}
+    found = evaluate(pbm_log(tmp_path, prefixes=prefixes), targets)
     assert found.click_model.startswith("pbm")
     best = values(found.answer("best"))
     truth = {"best": value(np.array([0, 1, 2])), "random": float(np.mean([value(one) for one in SLATES]))}
@@ -86,14 +89,13 @@ def test_iips_is_chosen_and_contains_the_truth_where_pbm_fits(tmp_path, prefixes
         assert chosen.name in ("iips", "sn-iips")
         assert {"iips", "sn-iips"} <= values(answer).keys()
         assert ("rips" in values(answer), "cascade-dr" in values(answer)) == (prefixes, prefixes)
-    drawn = found.answer("drawn")
-    assert "iips" not in values(drawn)
+    without = found.answer("without")
+    assert "iips" not in values(without)
     if prefixes:
         assert best["iips"].high - best["iips"].low < 0.7 * (best["rips"].high - best["rips"].low)
-        assert any("IIPS is left out" in note for note in drawn.notes)
+        assert any("IIPS is left out" in note for note in without.notes)
     else:
-        assert (drawn.verdict, "not known" in drawn.reasons[0]) == (CANNOT_SAY, True)
-        assert any("RIPS, Cascade-DR and slate IPS need those of prefixes" in note for note in found.notes)
+        assert (without.verdict, "not known" in without.reasons[0]) == (CANNOT_SAY, True)
 
 
 def test_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path):
@@ -111,35 +113,31 @@ def test_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path):
 
 def test_unknown_cell_costs_no_slate_where_prefixes_are_known(tmp_path):
     log = pbm_log(tmp_path, prefixes=True, unknown=((1, 1), (0, 0)))
-    best = evaluate(log, {"best": FixedList(BEST)}).answer("best")
+    best = best_of(log)
     assert best.support["without_propensity"] == 0
     assert ("rips" in values(best), "iips" in values(best)) == (True, False)
     assert any("IIPS" in note for note in best.notes)
     check_answer(best, value(np.array([0, 1, 2])), CAUTION)
     # The first position is known from the prefix, in place of the matrix.
     log = pbm_log(tmp_path, prefixes=True, unknown=tuple((item, 0) for item in range(5)))
-    assert evaluate(log, {"best": FixedList(BEST)}).answer("best").estimator.startswith("IIPS")
+    assert best_of(log).estimator.startswith("IIPS")
 
 
 def test_positions_without_prefixes_need_a_position_based_model(tmp_path, monkeypatch):
-    def best_of(**how):
-        return evaluate(pbm_log(tmp_path, prefixes=False, **how), {"best": FixedList(BEST)}).answer("best")
-
-    best = best_of(cascade=True)
+    best = best_of(pbm_log(tmp_path, prefixes=False, cascade=True))
     assert (best.verdict, best.value) == (CANNOT_SAY, None)
     assert "and cm fits" in best.reasons[0]
-    run = "firstclick.evaluation.run"
+    run, log = "firstclick.evaluation.run", pbm_log(tmp_path, prefixes=False)
     # A cascade fits nearly as well.
     nearly = {"best": "dcm", "close": ("dcm", "pbm")}
     with monkeypatch.context() as patched:
         patched.setattr(f"{run}.cross_fit", lambda log, progress: replace(cross_fit(log, progress), **nearly))
-        best = best_of()
+        best = best_of(log)
     check_answer(best, value(np.array([0, 1, 2])), CAUTION)
     assert "dcm" in best.reasons[-1]
     # No click model can be fitted.
-    with monkeypatch.context() as patched:
-        patched.setattr(f"{run}.LEAST_FITTED", 10**9)
-        best = best_of()
+    monkeypatch.setattr(f"{run}.LEAST_FITTED", 10**9)
+    best = best_of(log)
     assert (best.verdict, "IIPS" in best.why) == (CAUTION, True)
 
 
@@ -156,4 +154,4 @@ def test_slates_of_several_lengths(tmp_path):
     assert (facts.by_places, facts.slates, facts.without_propensity) == (True, 12_000, 0)
     chances = EXAMINATION * ATTRACTION[:3]
     truth = float(chances[:2].sum() + chances[2] * 2 / 3)
-    check_answer(evaluate(log, {"best": FixedList(BEST)}).answer("best"), truth)
+    check_answer(best_of(log), truth)

@@ -10,24 +10,18 @@ from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
 from firstclick.evaluation.judged_slates import log_facts, some_slates
-from firstclick.evaluation.targets import FixedList, Target, Uniform
+from firstclick.evaluation.targets import FixedList, Uniform
 from firstclick.logs.ranked_log import NO_ITEM
-from tests.support.arrays_log import NAMES, ArraysLog
+from tests.support.memory_log import DRINKS, InMemoryLog
 
 ALL = np.array(list(permutations(range(5), 3)), np.int32)
 
 
-def batch_of(items, candidates=None):
-    log = ArraysLog(items, np.zeros(items.shape), None, candidates=candidates)
-    (batch,) = log.batches()
-    return log, batch
-
-
-def started(target, items, candidates=None):
+def started(target, items, candidates=None, names=DRINKS):
     """The target on a log of these slates, and the slates."""
-    log, batch = batch_of(np.array(items), candidates)
+    log = InMemoryLog(items, np.zeros(np.shape(items)), names=names, candidates=candidates)
     target.start(log)
-    return target, batch
+    return target, log.whole
 
 
 def fit_of(model):
@@ -35,7 +29,7 @@ def fit_of(model):
     attraction = np.array([[0.5, 0.3, 0.2, 0.1, 0.05]])
     leaving = np.array([[0.9, 0.2, 0.6, 0.4, 0.5]])
     return ClickFit(
-        model=model, items=tuple(NAMES), segments=("",), shares=np.ones(1), attraction=attraction,
+        model=model, items=tuple(DRINKS), segments=("",), shares=np.ones(1), attraction=attraction,
         satisfaction=leaving if model == "dbn" else np.empty((0, 0)),
         chances=np.array([0.8]) if model == "dbn" else np.empty(0), looks=np.ones((1, 5)), k=3,
     )  # fmt: skip
@@ -48,10 +42,7 @@ def test_list_shows_its_first_items_and_nothing_else():
     assert target.place_chances(batch).tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 1]]
     assert "first 3 of its 4 items" in target.notes()[0]
     # Ids that a file has turned into text are found.
-    log, batch = batch_of(np.array([[2, 0, 1]]))
-    log.items = ["7", "8", "9", "10", "11"]
-    target = FixedList([9, 7, 8])
-    target.start(log)
+    target, batch = started(FixedList([9, 7, 8]), [[2, 0, 1]], names=["7", "8", "9", "10", "11"])
     assert target.prefix_chances(batch).tolist() == [[1, 1, 1]]
 
 
@@ -61,18 +52,15 @@ def test_list_shows_the_first_candidates():
     target, batch = started(FixedList(order), np.zeros((4, 3), np.int32), candidates)
     wanted = []
     for allowed in candidates:
-        shown = [NAMES.index(item) for item in order if item in NAMES and NAMES.index(item) in allowed][:3]
+        shown = [DRINKS.index(item) for item in order if item in DRINKS and DRINKS.index(item) in allowed][:3]
         wanted.append(shown + [NO_ITEM] * (3 - len(shown)))
     assert target.best_slates(batch).tolist() == wanted
     assert target.refusal() == "", "an item that the log does not know is not among the candidates"
 
 
 def test_list_without_support_in_the_log_is_refused():
-    for names, problem in (
-        (["tea", "coffee"], "has 2 items"),
-        (["tea", "wine", "beer", "milk"], "shows wine, beer"),
-    ):
-        assert problem in started(FixedList(names), ALL)[0].refusal()
+    assert "has 2 items" in started(FixedList(["tea", "coffee"]), ALL)[0].refusal()
+    assert "shows wine, beer" in started(FixedList(["tea", "wine", "beer", "milk"]), ALL)[0].refusal()
     for names, problem in ((["tea", "milk", "tea"], "'tea' is in the list twice"), ([], "at least one")):
         with pytest.raises(InvalidInput, match=problem):
             FixedList(names)
@@ -108,50 +96,48 @@ def test_mean_of_predictions_over_a_uniform_next_item_is_exact(model):
     assert expected.target[after_tea, 1] == pytest.approx(expected.logged[after_tea, 1].mean(), abs=1e-12)
 
 
-def mixed_candidates(items):
-    """Every second slate names candidates; the others allow all items. Their run does not begin at 0."""
-    log, batch = batch_of(items, [[0, 2, 4, 1] if row % 2 else [] for row in range(len(items))])
-    before = np.array([3, 3], np.int32)
-    return log, batch._replace(
-        candidates=np.concatenate([before, batch.candidates]), candidate_starts=batch.candidate_starts + 2
-    )
-
-
-def test_slates_without_candidates_count_as_chosen_from_all_items():
-    candidates = [[], [1, 3], [0, 1, 2], []]
-    log = ArraysLog(ALL[:4], np.zeros((4, 3)), np.full((4, 3), 0.1), candidates=candidates)
-    assert log_facts(log).candidates == 5 + 2 + 3 + 5
-
-
 @pytest.mark.parametrize("kind", ["uniform", "list", "greedy", "sample"])
 def test_slate_without_candidates_allows_all_items(kind):
-    items = np.repeat(np.array([[0, 1, 2], [3, 0, 1], [2, 1, 0]], np.int32), 2, axis=0)
+    """Every second slate names candidates, not milk; the others allow all items."""
+    items = np.repeat([[0, 1, 2], [3, 0, 1], [2, 1, 0]], 2, axis=0)
+    some = [0, 1, 2, 4]
     target = {
         "uniform": Uniform,
         "list": lambda: FixedList(["milk", "tea", "coffee", "cocoa"]),
         "greedy": lambda: GreedySlate(ranker("cascade-ts")),
         "sample": lambda: SamplingPolicy(ranker("cascade-ts")),
     }[kind]()
-    log, mixed = mixed_candidates(items)
+    # The first two slates are left out, so that the run of candidates does not begin at 0.
+    log = InMemoryLog(
+        np.concatenate([items[:2], items]),
+        np.zeros((8, 3)),
+        names=DRINKS,
+        candidates=[[3], [3], *([[], some] * 3)],
+    )
+    mixed = log.whole._replace(items=log.whole.items[2:], candidate_starts=log.whole.candidate_starts[2:])
     assert mixed.allowed_counts(5).tolist() == [5, 4] * 3
-    assert [mixed.candidates_of(row) is None for row in range(6)] == [True, False] * 3
-    batches = mixed, batch_of(items)[1], batch_of(items, [[0, 1, 2, 4]] * 6)[1]
     chances = []
-    for one in batches:
-        target.start(log)  # each for itself: what is kept of one batch must not serve another
-        chances.append(target.prefix_chances(one))
-    found, all_allowed, some_allowed = chances
-    assert found[::2].tolist() == all_allowed[::2].tolist()
-    # Milk is no candidate, and no logged slate with it is chosen from those.
-    allowed = [1, 5]
-    assert found[allowed].tolist() == some_allowed[allowed].tolist()
-    assert (all_allowed != some_allowed)[::2].any(), "the candidates make a difference"
-    predicted, of_all, of_some = (target.predictions(one, fit_of("cm")).target for one in batches)
-    assert predicted[::2] == pytest.approx(of_all[::2])
-    assert predicted[allowed] == pytest.approx(of_some[allowed])
-    part = some_slates(mixed, np.array([1, 2, 5]))
-    assert target.prefix_chances(part).tolist() == found[[1, 2, 5]].tolist()
+    for candidates in (None, [some] * 6):
+        _, batch = started(target, items, candidates)
+        chances.append((target.prefix_chances(batch), target.predictions(batch, fit_of("cm")).target))
+    target.start(log)
+    result, predicted = target.prefix_chances(mixed), target.predictions(mixed, fit_of("cm")).target
+    # Milk is not a candidate, and no logged slate with it is chosen from those.
+    for rows, (expected, expected_prediction) in zip(([0, 2, 4], [1, 5]), chances, strict=True):
+        assert result[rows].tolist() == expected[rows].tolist()
+        assert predicted[rows] == pytest.approx(expected_prediction[rows])
+    assert (chances[0][0] != chances[1][0])[::2].any(), "the candidates make a difference"
+    assert (
+        target.prefix_chances(some_slates(mixed, np.array([1, 2, 5]))).tolist() == result[[1, 2, 5]].tolist()
+    )
     assert target.prefix_chances(some_slates(mixed, np.empty(0, np.int64))).shape == (0, 3)
+
+
+def test_slates_without_candidates_count_as_chosen_from_all_items():
+    log = InMemoryLog(
+        ALL[:4], np.zeros((4, 3)), np.full((4, 3), 0.1), names=DRINKS, candidates=[[], [1, 3], [0, 1, 2], []]
+    )
+    assert log_facts(log).candidates == 5 + 2 + 3 + 5
 
 
 def test_list_is_predicted_the_clicks_from_each_position_on():
@@ -178,12 +164,12 @@ def test_greedy_slate_is_that_of_the_highest_estimates():
     means, _ = known.estimates(["wine", "milk", "cocoa", "coffee", "tea"])
     order = [known.catalog.items[row] for row in np.argsort(-means, kind="stable")]
     target, batch = started(GreedySlate(known), ALL)
-    shown = [NAMES.index(item) if item in NAMES else -2 for item in order[:3]]
+    shown = [DRINKS.index(item) if item in DRINKS else -2 for item in order[:3]]
     assert target.best_slates(batch)[7].tolist() == shown
     candidates = [[0, 3], [1, 2, 3, 4]]
     target, batch = started(target, np.zeros((2, 3), np.int32), candidates)
     for row, rows in zip(target.best_slates(batch).tolist(), candidates, strict=True):
-        allowed = [NAMES.index(item) for item in order if item in NAMES and NAMES.index(item) in rows]
+        allowed = [DRINKS.index(item) for item in order if item in DRINKS and DRINKS.index(item) in rows]
         # Water is not in the catalog of the ranker.
         assert row == allowed + [NO_ITEM] * (3 - len(allowed))
     assert any("water" in note for note in target.notes())
@@ -199,7 +185,7 @@ def test_sampling_policy_is_as_likely_as_it_draws():
     drawn = [tuple(known.catalog.items[row] for row in rows) for rows, _ in slates]
     for row, slate in enumerate(batch.items[:2]):
         for place in range(3):
-            names = tuple(NAMES[item] for item in slate[: place + 1])
+            names = tuple(DRINKS[item] for item in slate[: place + 1])
             share = np.mean([one[: place + 1] == names for one in drawn])
             error = np.sqrt(max(share * (1 - share), 1e-4) / 20_000)
             assert abs(chances[row, place] - share) < 5 * error
@@ -222,14 +208,3 @@ def test_policies_that_cannot_be_frozen_are_refused():
         GreedySlate(wants_context)
     target, _ = started(SamplingPolicy(ranker("cascade-ts", k=2)), ALL)
     assert "slates of 2 items" in target.refusal()
-
-
-def test_target_needs_one_method():
-    class Mine(Target):
-        def prefix_chances(self, slates):
-            return np.full(slates.items.shape, 0.5)
-
-    target, batch = started(Mine(), ALL)
-    assert target.place_chances(batch) is None
-    assert target.predictions(batch, fit_of("cm")) is None
-    assert target.refusal() == ""

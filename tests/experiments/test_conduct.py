@@ -13,7 +13,6 @@ import pytest
 
 from firstclick import make_policy, simulate
 from firstclick.data import FeedbackScenario
-from firstclick.data import scenario as scenario_module
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.experiments import CellStore, Dataset, Experiment, Training, cells, plan
 from firstclick.experiments import store as store_module
@@ -88,7 +87,6 @@ def test_group_has_its_own_items(garden, experiment, tmp_path):
     (comparison,) = conduct([beds], [garden], tmp_path / "out", play_here)
     members = garden.interactions.groups()[long]
     assert (comparison.setting.group, comparison.setting.n_items) == (long, len(members))
-    assert len(members) < 61
     shown = {entry.item for result in comparison.results.results for entry in result.shown}
     assert shown <= {garden.interactions.names[item] for item in members}
     with pytest.raises(UnknownName, match="nearest: 'bed "):
@@ -110,14 +108,13 @@ def test_shared_cells_are_planned_once(garden, experiment):
     assert {setting.rank for setting in settings_of(mixed, garden)} == {3}
 
 
-def test_training_and_notes_reach_every_cell(garden, experiment, tmp_path):
+def test_training_reaches_every_cell(garden, experiment, tmp_path):
     for one_split, optima in ((True, 1), (False, 2)):
         shared = replace(experiment, training=Training(one_split=one_split), items=("all",))
         (comparison,) = conduct([shared], [garden], tmp_path / str(one_split), play_here)
         assert len(set(comparison.optimal_rewards)) == optima
     steps = recorded_steps(100_000)
     assert {1, 10, 100, 1000, 10_000, 50_000, 100_000} <= set(steps.tolist())
-    assert 0 < np.diff(steps).min() <= np.diff(steps).max() <= 2000
     assert [recorded_steps(n).tolist() for n in (1, 7)] == [[1], [1, 2, 3, 4, 5, 6, 7]]
 
 
@@ -149,7 +146,6 @@ def test_damaged_cell_is_played_again(garden, experiment, tmp_path):
     content = cell.read_bytes()
     for damaged in (
         content[: len(content) // 2],
-        b"",
         content.replace(b'"run": 1', b'"run": 0'),
         content.replace(b'"reward": [', b'"reward": [7.0, ', 1),
         b"\xff" + content,
@@ -163,15 +159,9 @@ def test_damaged_cell_is_played_again(garden, experiment, tmp_path):
 
 def test_cells_of_other_settings_data_or_code_are_not_used(garden, experiment, tmp_path, monkeypatch):
     conduct([experiment], [garden], tmp_path, play_here)
-    for change in (
-        {"seed": 5},
-        {"steps": 121},
-        {"rank": (6,)},
-        {"k": (2,)},
-        {"training": Training(scaled=False)},
-        {"training": Training(intercept=True)},
-        {"training": Training(with_replacement=True)},
-    ):
+    trainings = Training(scaled=False), Training(intercept=True), Training(with_replacement=True)
+    changes = [{"seed": 5}, {"steps": 121}, {"rank": (6,)}, {"k": (2,)}]
+    for change in (*changes, *({"training": training} for training in trainings)):
         _, played = play_counted([replace(experiment, **change)], [garden], tmp_path, overwrite=True)
         assert played == 12, change
     comparisons, played = play_counted([replace(experiment, runs=3)], [garden], tmp_path, overwrite=True)
@@ -191,7 +181,6 @@ def test_cells_of_other_settings_data_or_code_are_not_used(garden, experiment, t
         ({"items": (62,)}, "items is 62"),
         ({"k": (8,)}, "k is 8"),
         ({"rank": (46,)}, "rank is 46"),
-        ({"rank": (62,)}, "items 61"),
         ({"rank": (8,), "training": Training(cut_first=True)}, "items 7"),
         ({"group": {"garden": "bed C"}, "items": (60,)}, "group 'bed C'"),
     ],
@@ -214,7 +203,6 @@ def test_tables_are_tidy_and_the_manifest_describes_the_data(garden, experiment,
     (last,) = [row for row in means if wanted.items() <= row.items()]
     regret = comparisons[0].results["random"].final("expected_regret")
     assert (float(last["expected_regret"]), float(last["expected_regret_stderr"])) == (*regret.values(),)
-    assert {row["dataset"] for row in means} == {"Garden"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["mode"] == "mine"
     described = manifest["data"]["garden"]
@@ -227,13 +215,10 @@ def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, exper
     monkeypatch.setattr(plain_numpy, "TIMED_SECONDS", 0.005)
     timed = {"overwrite": True, "beside_numpy": plain_numpy.numpy_seconds_per_step}
     more_runs = [replace(experiment, runs=4)]
-    speeds = conduct(more_runs, [garden], tmp_path / "timed", play_here, **timed)[0].speeds
+    conduct(more_runs, [garden], tmp_path / "timed", play_here, **timed)
     kept = CellStore(tmp_path / "timed" / "cells").speeds()
-    assert len(kept) == 24
     # One of three policies, in two settings and three of four runs.
     assert sum(speed.numpy_seconds is not None for speed in kept.values()) == 6
-    assert speeds["cascade-lin-ts"].numpy_seconds is not None
-    assert speeds["random"].numpy_seconds is None
 
     speeds = conduct([experiment], [garden], tmp_path / "not", play_here)[0].speeds
     log = tmp_path / "not" / "speed.csv"
@@ -255,6 +240,15 @@ def test_folder_with_other_files_is_refused(garden, experiment, tmp_path, name, 
     assert (tmp_path / name).read_text() == content
 
 
+def test_folder_of_another_format_is_refused(garden, experiment, tmp_path):
+    (tmp_path / "manifest.json").write_text('{"format": "firstclick experiments 2"}')
+    problem = (
+        "has the format 'firstclick experiments 2', and this firstclick reads 'firstclick experiments 1'"
+    )
+    with pytest.raises(InvalidInput, match=problem):
+        conduct([experiment], [garden], tmp_path, play_here)
+
+
 def test_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkeypatch):
     written, calls = store_module.write_whole, iter(range(100))
 
@@ -268,19 +262,6 @@ def test_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkey
         with pytest.raises(WorkFailed, match="No space left"):
             conduct([experiment], [garden], tmp_path, play_here)
     assert play_counted([experiment], [garden], tmp_path)[1] == 8
-
-
-def test_features_are_learned_once_for_settings_that_share_them(garden, experiment, tmp_path, monkeypatch):
-    ranks = []
-    real = scenario_module.truncated_svd
-
-    def counted(train, rank, **options):
-        ranks.append(rank)
-        return real(train, rank, **options)
-
-    monkeypatch.setattr(scenario_module, "truncated_svd", counted)
-    conduct([replace(experiment, k=(2, 3), rank=(4, 5))], [garden], tmp_path, play_here)
-    assert sorted(ranks) == [4, 4, 5, 5]  # each rank once per run, for 2 sizes, 2 lengths and 3 policies
 
 
 def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):

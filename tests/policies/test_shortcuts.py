@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.first_attractive import first_attractive
+from benchmarks.scanning import scanning
 from firstclick import Catalog, Ranker, make_policy, make_world
-from firstclick.catalog.search_tree import scanning
 from firstclick.data import FeedbackScenario, feedback_matrix, synthetic_matrix
 from firstclick.data.sources import make_source
 from firstclick.kernels.arrays import NO_LIMITS

@@ -16,7 +16,7 @@ from scipy.stats import wilcoxon
 from firstclick import policy_classes
 from firstclick.experiments.engines import play_here
 from firstclick.studies.guide.conduct import compare, policies_named
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.stock import STOCK, chosen
 
 SEED, LONGER_SEED, LUCK = 3000, 700, 0.001
 
@@ -96,7 +96,7 @@ def luck(tmp_path_factory):
         claims, seed = TABLES[table]
         steps, runs, pairs = claims[world]
         policies = policies_named(sorted({policy for pair in pairs for policy in pair}))
-        worlds, folder = stock_worlds([world]), tmp_path_factory.mktemp(world)
+        worlds, folder = chosen([world], STOCK), tmp_path_factory.mktemp(world)
         played = compare(policies, worlds, folder, play_here, steps=steps, runs=runs, seed=seed)
         return {line.asked: line.regret for line in played}
 
@@ -121,4 +121,4 @@ def test_what_is_not_shown(luck, claim):
 
 def test_every_world_that_a_policy_is_made_for_has_its_claims():
     made_for = {world for cls in policy_classes().values() for world in cls.made_for}
-    assert set(CLAIMS) == {world.name for world in stock_worlds()} & made_for
+    assert set(CLAIMS) == {world.name for world in STOCK} & made_for

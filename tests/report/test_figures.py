@@ -19,8 +19,7 @@ from firstclick.report.comparisons import caption, plots_of, regret_figure, swee
 from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setting_style
-from firstclick.report.tables import setting_words
+from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
 MEASURES = ("expected_regret", "regret", "reward")
@@ -110,18 +109,14 @@ def test_every_policy_is_drawn_and_named(results, measure, scale):
 
 def test_grid_draws_every_curve_in_its_panel():
     figure = paper_figure()
-    titles = [axes.texts[0].get_text() for axes in figure.axes]
-    assert titles == ["L = 3,706 (all)", "K", "L = 3,706 (all)", "K", "L = 3,706 (all)"]
-    styles, curves = line_styles(FINALS), policies().curves
+    curves = policies().curves
     for axes in figure.axes[::2]:
         lines = [line for line in axes.lines if len(line.get_xdata()) == len(STEP)]
         for line, one in zip(lines, curves, strict=True):
             np.testing.assert_allclose(line.get_ydata(), one.mean)
-            assert line.get_color() == styles[one.policy].color
     # Few large curves do not flatten the others.
     assert ceiling_for(curves) == pytest.approx(1.5 * 3_100)
     assert "cascade-ucb1 55.5k ↑" in [text.get_text() for text in figure.axes[0].texts]
-    assert {text.get_text() for text in figure.legends[0].get_texts()} == set(FINALS)
     for finals in ((1_400.0, 3_000.0, 17_000.0), (-50.0, 100.0), ()):
         assert ceiling_for([curve(str(final), final) for final in finals]) is None
 
@@ -161,32 +156,22 @@ def test_policies_and_variants_have_their_own_style_in_any_company():
     for company in (OURS, ["cascade-lin-ts", "lin-ts-cascade", "logistic-ts", *variants]):
         styles = line_styles(company)
         assert len({(style.color, style.dash) for style in styles.values()}) == len(company)
-    shades = {(one.color, one.dash) for one in (setting_style("cascade-lin-ts", i) for i in range(15))}
-    assert len(shades) == 15
-    others = ["softmax-rank", "cascade-exp3", "third", "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
-    everyone = [*OURS, *others]
+    everyone = [*OURS, "softmax-rank", "cascade-exp3", "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
     styles = line_styles(everyone)
     for policy in everyone:
         assert line_styles([policy])[policy] == line_styles(reversed(everyone))[policy] == styles[policy]
     dark = dark_colors()
     for style in (*LOOKS.values(), *FREE, *styles.values()):
         assert dark[style.color] == style.on_dark
-    assert len(set(dark.values())) == len(dark)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        (lambda results: regret_figure(results, measure="regrets"), "measure must be .*mean 'regret'"),
-        (lambda results: regret_figure(results, scale="cubic"), "scale must be"),
-        (lambda results: save_figure(regret_figure(results), "figure.gif"), "figure.gif: .*must end in"),
-        (lambda results: grid_figure([[policies()]], row_titles=["a", "b"]), "row_titles must be"),
-        (lambda results: grid_figure([[None]], row_titles=["a"]), "at least one plot"),
-    ],
-)
-def test_wrong_arguments_are_refused(results, wrong, problem):
-    with pytest.raises(InvalidInput, match=problem):
-        wrong(results)
+def test_wrong_arguments_are_refused(results):
+    with pytest.raises(InvalidInput, match=r"measure must be .*mean 'regret'"):
+        regret_figure(results, measure="regrets")
+    with pytest.raises(InvalidInput, match="scale must be"):
+        regret_figure(results, scale="cubic")
+    with pytest.raises(InvalidInput, match=r"figure\.gif: .*must end in"):
+        save_figure(regret_figure(results), "figure.gif")
 
 
 class Shelf(Source):
@@ -228,8 +213,6 @@ def test_several_learners_have_a_panel_for_each_setting():
     assert [plot.title for plot in plots] == ["L = 16", "L = 256", "L = 3,706"]
     for plot in plots:
         assert [curve.label for curve in plot.curves] == list(learners)
-        assert [curve.variant for curve in plot.curves] == [None, None, None]
-        assert plot.ceiling is not None
         assert plot.ceiling < 900
     assert plots[1].curves[2].mean.tolist() == pytest.approx([7.5, 15, 30])
 
@@ -239,15 +222,11 @@ def test_one_learner_has_all_its_settings_in_one_panel():
     (plot,) = plots_of(comparisons, "reward")
     assert [curve.label for curve in plot.curves] == ["d = 10", "d = 20", "d = 40"]
     assert [curve.variant for curve in plot.curves] == [0, 1, 2]
-    assert {curve.policy for curve in plot.curves} == {"cascade-lin-ts"}
-    assert plot.measure == "reward"
     assert [curve.mean[-1] for curve in plot.curves] == pytest.approx([0, -100, -300])
     # All that varies is named.
     (plot,) = plots_of([comparison({"random": 1.0}, k=k, items=items) for k in (2, 3) for items in (9, 10)])
     labels = ["L = 9, K = 2", "L = 10, K = 2", "L = 9, K = 3", "L = 10, K = 3"]
     assert [curve.label for curve in plot.curves] == labels
-    words = setting_words(comparison({"random": 1.0}, items=3706, group="Rock"))
-    assert words == "3,706 items of Rock, d = 20, K = 4"
 
 
 def test_a_sweep_is_drawn_against_its_parameter_in_order():

@@ -128,17 +128,13 @@ def test_every_verdict_is_a_word_and_a_symbol(content):
     verdicts = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
     assert verdicts == ["✓ holds", "✗ does not hold", "○ not testable with this data", "✓ holds"]
     assert [re.findall(r'class="verdict (\w+)"', row) for row in rows] == [["yes"], ["no"], ["open"], ["yes"]]
-    for kind in ("yes", "no", "open"):
-        assert len(re.findall(rf"--{kind}: #\w{{6}};", source)) == 2, f"{kind} in light and dark"
     with pytest.raises(InvalidInput, match="claim claim-0: kind"):
         claims("holds")
 
 
 def test_empty_parts_are_left_out_with_heading_and_link(content):
     page = Reader(html_page(Page(title="only a title", command="firstclick reproduce")))
-    assert page.tags.count("h2") == 1
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
-    assert links == ["#repeat"]
-    assert not {"figure", "thead", "ol"} & set(page.tags)
+    assert (page.tags.count("h2"), links) == (1, ["#repeat"])
     without = html_page(replace(content, claims=()))
     assert ('id="claims"' in without, 'id="tables"' in without) == (False, True)

@@ -70,6 +70,17 @@ def test_a_slate_made_too_old_by_a_jump_is_refused_until_the_clock_is_right(shop
     answer(shop, *slates)
 
 
+def test_slates_expire_after_the_days_that_are_set(open_shop, clock):
+    shop = open_shop(token_days=1, clock=clock)
+    slate, timed_out = shop.recommend(), shop.recommend()
+    shop.set_no_click_after(60)
+    clock.move(0.9 * DAY)
+    answer(shop, slate)
+    shop.run_background()
+    clock.move(0.2 * DAY)
+    check_refused(lambda: shop.feedback(timed_out, 0), "token", "expired")
+
+
 def test_a_jump_over_the_life_of_a_key_leaves_outstanding_slates_good(shop, clock):
     """A new key is made, and the old one is kept as long as any slate it signed may be answered."""
     slates = [shop.recommend() for _ in range(3)]

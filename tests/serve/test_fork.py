@@ -1,15 +1,14 @@
 """A fork is what a new model of its policy would be after the same calls; copied slates keep their origin."""
 
-import msgspec
 import numpy as np
 import pytest
 
 from firstclick import policy_classes
 from firstclick.registry import is_research
 from firstclick.serve import Item
-from firstclick.serve.log.events import Created, Kind, NewEvent, packed, unpacked
+from firstclick.serve.log.events import Kind
 from firstclick.serve.model.fork import COPIES, fork
-from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
+from firstclick.serve.model.sources import ARCHIVED, NOT_HERE
 from tests.support.clock import Clock
 from tests.support.logs import (
     QUIET,
@@ -334,17 +333,3 @@ def test_an_archived_fork_needs_the_file_to_reproduce_copied_slates(shop, tmp_pa
     # Where the policy that drew them is not installed, or in another version, they cannot be reproduced.
     monkeypatch.setattr(OURS["cascade-lin-ts"], "version", 99)
     assert reproduce(forked, tmp_path / "old").not_evaluable == {NOT_HERE: 20}
-
-
-def test_slates_that_an_earlier_version_copied_have_no_known_origin(shop):
-    play(shop, 6)
-    store, events = shop.service.store, raw_events(shop)
-    first = msgspec.structs.replace(unpacked(events[0], Created), copied=5)
-    events[0] = events[0]._replace(payload=packed(first))
-    store.create("copied", [NewEvent(*event[1:]) for event in events])
-    audit = reproduce(shop.model("copied"))
-    assert (audit.equal, audit.not_evaluable, audit.by_origin) == (2, {COPIED: 4}, {})
-    fork(store, store, entry_of(shop.model("copied")), "again", NEW)
-    audit = reproduce(shop.model("again"))
-    assert (audit.equal, audit.not_evaluable) == (2, {COPIED: 4})
-    assert audit.by_origin == {"copied (cascade-lin-ts)": 2}

@@ -3,22 +3,19 @@
 import os
 import re
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-import firstclick
-from firstclick.serve.config import Settings
-from firstclick.serve.http.server import Server
+from tests.support.page_shell import ROOT, Shell
 from tests.support.programs import program
+from tests.support.serving import serve
 from tests.support.shop import IDS
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service" / "operate.md").read_text(encoding="utf-8")
 
 
@@ -27,30 +24,6 @@ def commands(heading):
     section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     (text,) = (part for part in section if part.startswith(f"{heading}\n"))
     return re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-
-
-class Shell:
-    """A shell in a folder, where `firstclick` is this version."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        programs = folder.parent / "programs"
-        programs.mkdir()
-        program = programs / "firstclick"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m firstclick "$@"\n')
-        program.chmod(0o755)
-        source = Path(firstclick.__file__).parents[1]
-        self.environment = os.environ | {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(source)
-        }  # fmt: skip
-
-    def run(self, script, **environment):
-        done = subprocess.run(
-            ["sh", "-e", "-c", script], cwd=self.folder, env=self.environment | environment, text=True,
-            capture_output=True,
-        )  # fmt: skip
-        assert done.returncode == 0, (script, done.stdout, done.stderr)
-        return done.stdout
 
 
 @pytest.fixture
@@ -74,7 +47,7 @@ def served(shop, script):
     """Yield the script with the address of a server on this shop; it needs curl."""
     program("curl")
     assert "http://127.0.0.1:8000" in script
-    with Server(shop.service, Settings(port=0)) as server:
+    with serve(shop.service) as server:
         yield script.replace("http://127.0.0.1:8000", server.address)
 
 
@@ -90,7 +63,7 @@ def test_back_up_break_restore_go_on(open_shop, shell):
     shop.snapshot()
     late = shop.recommend()
     backed_up = shell.run(back_up)
-    assert backed_up.endswith("bytes, sound\n")
+    assert backed_up.endswith("bytes, sound")
     answer(shop, 5)
     shop.close()
     assert (shell.folder / "shop-monday.db").stat().st_mode & 0o777 == 0o600
@@ -100,7 +73,7 @@ def test_back_up_break_restore_go_on(open_shop, shell):
     store.write_bytes(content)
     store.with_name("shop.db-wal").write_bytes(b"of another time")
     restored = shell.run(restore)
-    assert restored.endswith("storage: sound\n")
+    assert restored.endswith("storage: sound")
     assert digests(restored) == digests(backed_up)
     assert store.stat().st_mode & 0o777 == 0o600
     shop = open_shop(store)
@@ -119,7 +92,7 @@ def test_upgrade(open_shop, shell):
     assert (shell.folder / "before" / "shop.db").read_bytes() == store.read_bytes()
     assert "firstclick serve --store shop.db" in install
     printed = shell.run(audit)
-    assert printed.endswith("storage: sound\n")
+    assert printed.endswith("storage: sound")
     assert "DIFFERS" not in printed
 
 
@@ -153,7 +126,7 @@ def test_a_model_is_exported_imported_archived_and_forked(open_shop, shell):
     assert (copy.seq, copy.digest()) == (211, digest)
     forked = shell.run(fork)
     assert "shop2: 210 slates drawn again equal, 0 differ, 210 of them of shop (cascade-ts)" in forked
-    assert forked.endswith("storage: sound\n")
+    assert forked.endswith("storage: sound")
     early = subprocess.run(
         ["sh", "-e", "-c", put_away], cwd=shell.folder, env=shell.environment, text=True, capture_output=True
     )

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from firstclick.serve import open_service
+from firstclick.serve.config import Settings
+from firstclick.serve.startup import open_for
 from firstclick.wire.errors import REASONS, StoreBroken, Unavailable
 from tests.support import seam
 from tests.support.clock import Clock
-from tests.support.serving import a_site
+from tests.support.serving import ITEMS, a_site
 
 FOR_SLATES, FOR_FEEDBACK = "/health/ready/recommend", "/health/ready/feedback"
 READY = (200, "")
@@ -114,6 +117,61 @@ def test_one_model_that_cannot_be_served_takes_no_other_down(site):
         assert site.ask("GET", path).json() == {"status": "ready", "age": 0.0, "not_served": ["bar"]}
     models._models.clear()
     assert readiness(site) == [(503, "not-served")] * 2
+
+
+def test_a_store_that_does_not_answer_ends_readiness(tmp_path, clock):
+    of_service = {"clock": clock, "tuning": seam.BY_HAND}
+    with a_site(tmp_path, of_service=of_service, durability="relaxed", max_lag=2.0) as site:
+        answer = site.ask("GET", "/health/ready")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ready", "durability": "relaxed"})
+        clock.move(9.0)
+        assert site.ask("GET", "/health/ready").status_code == 503
+        site.service.run_background()
+        assert site.ask("GET", "/health/ready").status_code == 200
+
+
+def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypatch):
+    """In the log, so acknowledged; but not learned, and maintenance cannot make up for it."""
+
+    def broken(*_, **__):
+        raise RuntimeError("cannot fold")
+
+    monkeypatch.setattr(site.shop.internals, "apply", broken)
+    monkeypatch.setattr("firstclick.serve.service.catch_up", broken)
+    monkeypatch.setattr("firstclick.serve.maintenance.catch_up", broken)
+    assert send_feedback(site) == 201
+    site.service.run_background()
+    site.service.maintenance._behind_since["shop"] -= 5
+    answer = site.ask("GET", "/health/ready")
+    assert answer.status_code == 503
+    assert "behind its log" in answer.json()["error"]["message"]
+
+
+def test_a_model_of_another_version_is_not_served_and_the_others_are(tmp_path, monkeypatch):
+    """No restart would serve it: a server that is never ready again would take the other models down."""
+    store, catalog = str(tmp_path / "shop.db"), tmp_path / "items.csv"
+    with open_service(store) as service:
+        service.create("counts", policy="cascade-ts", k=2, items=ITEMS)
+    monkeypatch.setattr("firstclick.policies.cascade_ts.CascadeTS.version", 2)
+    catalog.write_text("id\na\nb\nc\n")
+    service, _, notes = open_for(
+        Settings(store=store, name="counts", policy="cascade-ts", k=2, catalog=catalog)
+    )
+    service.close()
+    assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
+    with a_site(tmp_path) as site:
+        ready = site.ask("GET", "/health/ready")
+        assert (ready.status_code, ready.json()["not_served"]) == (200, ["counts"])
+        assert len(site.recommend()["items"]) == 3
+        refused = site.ask("POST", "/v1/models/counts/recommend", {})
+        assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
+        assert "retry-after" not in refused.headers, "trying again does not help"
+        assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
+        site.service.run_background()
+        site.shop.delete()
+        unready = site.ask("GET", "/health/ready")
+        assert unready.status_code == 503
+        assert "model 'counts' cannot be served" in unready.json()["error"]["message"]
 
 
 def test_the_docs_explain_each_reason():

@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 
 from firstclick import InvalidInput
-from firstclick.policies.cascade_lin_ts import CascadeLinTS
-from firstclick.serve import Item, Receipt, model_set, open_service
-from firstclick.serve.dashboard.data import Views
+from firstclick.serve import Item, Receipt, model_set, open_service, request_table
 from firstclick.serve.log.events import NewEvent
-from firstclick.serve.model.audit import audit_stored
-from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.replay import recover
-from firstclick.serve.store import open_store
+from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
 from firstclick.wire.errors import Overloaded, Unavailable
+from tests.support.clock import Clock
 from tests.support.refusals import check_refused
-from tests.support.shop import N_FEATURES, K, new_items
+from tests.support.shop import N_FEATURES, K
 
 
 @pytest.fixture
@@ -31,21 +28,6 @@ def play(shop, steps):
     """Slates with feedback; every fourth has no click."""
     slates = [(shop.recommend(), None if step % 4 == 3 else step % K) for step in range(steps)]
     assert {outcome.status for outcome in shop.feedback_batch(slates)} == {"accepted"}
-
-
-def test_no_best_slate_is_shown_where_estimates_do_not_give_it(shop, monkeypatch):
-    shop.recommend()
-    usual = Views(shop.service, "").of("shop")
-    assert usual.best is not None
-    assert usual.exploring is not None
-    monkeypatch.setattr(CascadeLinTS, "best_by_estimates", False)
-    shop.service.exploring["shop"] = Exploration()
-    shop.recommend()
-    view = Views(shop.service, "").of("shop")
-    assert (view.best, view.exploring) == (None, None)
-    assert all(item.mean is not None for item in view.estimates)
-    shop.internals.wants_context = True
-    assert all(item.mean is None for item in Views(shop.service, "").of("shop").estimates)
 
 
 def test_features_may_be_whatever_becomes_numbers(shop):
@@ -73,34 +55,6 @@ def test_a_recommendation_writes_nothing(shop, tmp_path):
     assert written() == before
 
 
-def test_everything_is_there_after_a_restart_and_in_another_store(shop, open_shop, tmp_path):
-    play(shop, 30)
-    shop.snapshot()
-    play(shop, 30)
-    shop.put_items(new_items(2))
-    shop.withdraw_items(["i4"])
-    play(shop, 10)
-    digest, late = shop.digest(), shop.recommend()
-    items, content = shop.recommend(request_id="a").items, b"".join(shop.export())
-    shop.restart()
-    assert (shop.digest(), shop.recommend(request_id="a").items) == (digest, items)
-    assert shop.feedback(late, 0).status == "accepted"
-    shop.close()
-    with open_store(str(tmp_path / "shop.db"), read_only=True) as store:
-        (audit,) = (audit_stored(store, stored) for stored in store.models())
-        assert (audit.equal, audit.compared, audit.seq) == (True, 1, 74)
-    other = open_shop(tmp_path / "other.db", name="first")
-    other.service.import_model("moved", content)
-    moved = other.model("moved")
-    assert moved.digest() == digest
-    play(moved, 3)
-    assert moved.audit().equal
-    check_refused(lambda: other.service.import_model("moved", content), "name", "conflict")
-    for broken in (b"", b"\x80\x04", content[:8] + b"x" + content[9:], content + b"x"):
-        with pytest.raises(Exception, match=r"not an exported model|changed or damaged"):
-            other.service.import_model("again", broken)
-
-
 def test_many_threads_write_one_log(shop):
     slates, receipts = [shop.recommend() for _ in range(200)], []
     threads = [
@@ -116,12 +70,6 @@ def test_many_threads_write_one_log(shop):
     assert shop.describe()["slates"] == 200
     assert shop.audit().equal
     assert shop.service.writer.commits < 800
-
-
-def test_old_slates_expire(open_shop):
-    shop = open_shop(token_days=1e-9)
-    slate = shop.recommend()
-    check_refused(lambda: shop.feedback(slate, 0), "token", "expired")
 
 
 def test_rolling_back_gives_the_state_of_that_event(shop):
@@ -235,3 +183,73 @@ def test_a_model_that_two_threads_find_at_once_is_one(shop, monkeypatch):
     for thread in threads:
         thread.join()
     assert models[0] is models[1] is service.model("new")
+
+
+# Requests that are sent again
+
+
+def slates_of(shop, n=20):
+    return [shop.recommend(request_id=str(number)) for number in range(n)]
+
+
+def learn(shop, click):
+    for _ in range(30):
+        shop.feedback(shop.recommend(), click)
+
+
+def test_the_same_slate_and_token_whatever_was_learned_in_between(open_shop):
+    shop = open_shop(policy="cascade-lin-ts", clock=Clock())
+    first = shop.recommend(request_id="visit 1", exclude=["i1"])
+    learn(shop, 0)
+    assert shop.recommend(request_id="visit 1", exclude=["i1"]) == first
+    assert shop.feedback(first, 1).status == "accepted"
+    assert shop.recommend(request_id="visit 1", exclude=["i1"]) == first
+    assert shop.feedback(first, 1).status == "duplicate"
+    shop.service.clock.move(61)
+    shop.run_background()
+    assert shop.describe()["recommended"] == shop.service.recommended["shop"] == 1 + 30
+    shop.service.create("bakery", policy="cascade-ts", k=2, items=list(shop.items().values()), seed=5)
+    assert shop.recommend(request_id="1") != shop.model("bakery").recommend(request_id="1")
+
+
+def test_after_a_restart_slates_may_differ_and_the_first_feedback_counts(open_shop):
+    shop = open_shop(policy="cascade-lin-ts")
+    first = slates_of(shop)
+    learn(shop, 2)
+    shop.restart()
+    pairs = zip(first, slates_of(shop), strict=True)
+    before, after = next((old, new) for old, new in pairs if old.items != new.items)
+    assert shop.feedback(after, 0).status == "accepted"
+    check_refused(lambda: shop.feedback(before, 0), "token", "conflict")
+
+
+@pytest.mark.parametrize("forgotten", ["after an hour", "beyond a number"])
+def test_slates_are_forgotten_after_an_hour_or_beyond_a_number(open_shop, monkeypatch, forgotten):
+    monkeypatch.setattr(request_table, "MOST_KEPT", 20 + 3)
+    clock = Clock()
+    shop = open_shop(policy="cascade-lin-ts", clock=clock)
+    first = slates_of(shop)
+    learn(shop, 2)
+    clock.move(KEPT_SECONDS - 1)
+    if forgotten == "after an hour":
+        assert slates_of(shop) == first
+        clock.move(2)
+    else:
+        for number in range(10):
+            shop.recommend(request_id=f"more {number}")
+        assert [shop.recommend(request_id=str(number)) for number in range(7, 20)] == first[7:]
+    assert all(one.token != other.token for one, other in zip(slates_of(shop, 5), first, strict=False))
+
+
+def test_slates_of_a_deleted_model_are_forgotten(shop):
+    shop.recommend(request_id="1")
+    assert shop.service._requests._known
+    shop.delete()
+    assert not shop.service._requests._known
+
+
+def test_of_two_threads_with_one_request_id_the_first_decides(shop):
+    table, first, second = RequestTable(Clock()), shop.recommend(), shop.recommend()
+    assert table.keep(1, b"id", b"request", first) is first
+    assert table.keep(1, b"id", b"request", second) is first
+    check_refused(lambda: table.keep(1, b"id", b"other", second), "request_id", "conflict")

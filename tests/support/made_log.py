@@ -8,6 +8,7 @@ from firstclick.registry import policy_class
 from firstclick.serve.log.events import (
     KIND_OF,
     Availability,
+    Build,
     Created,
     Event,
     FirstItems,
@@ -21,6 +22,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 
 N_ITEMS, N_FEATURES, K = 13, 4, 3
+OTHER_BUILD = Build("another firstclick", "another numba", "another llvmlite", "another processor")
 
 
 def made_items(n=N_ITEMS, *, first=0, seed=1):
@@ -50,7 +52,7 @@ def created(policy="cascade-lin-ts", items=None):
     if not takes_features(policy):
         items = bare(items)
     body = FirstItems.of(items)
-    return Created(policy, {}, K, 5, body.n_features, body, key=5, version=policy_class(policy).version)
+    return Created(policy, {}, K, 5, body.n_features, body, 5, policy_class(policy).version, OTHER_BUILD)
 
 
 class Log:

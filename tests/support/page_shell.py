@@ -53,10 +53,11 @@ class Shell:
         }
         self.running = []
 
-    def run(self, command):
+    def run(self, command, **environment):
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, capture_output=True, text=True
-        )
+            ["bash", "-e", "-c", command], cwd=self.folder, env=self.environment | environment,
+            capture_output=True, text=True,
+        )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         return done.stdout.strip()
 

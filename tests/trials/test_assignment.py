@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from firstclick import InvalidInput
 from firstclick.trials.assignment import N_BUCKETS, arm_of_draw, bucket_of, check_arms, owners, quotas
+from tests.support.refusals import check_refused
 
 KEY = bytes(range(32))
 
@@ -29,11 +29,9 @@ def test_buckets_are_uniform_and_depend_on_the_key():
 def test_wrong_units_are_refused_at_once():
     started = time.perf_counter()
     for unit in ("", "x" * 257, True, 1.5, None, "\ud800", "x" * 10_000_000, 1 << 80_000_000):
-        with pytest.raises(InvalidInput, match="unit must"):
-            bucket_of(unit, KEY)
+        check_refused(lambda unit=unit: bucket_of(unit, KEY), "unit")
     assert time.perf_counter() - started < 0.5
-    with pytest.raises(InvalidInput, match="key must have 32 bytes"):
-        bucket_of("user-7", bytes(8))
+    check_refused(lambda: bucket_of("user-7", bytes(8)), "key")
 
 
 @pytest.mark.parametrize(
@@ -53,28 +51,20 @@ def test_each_arm_gets_its_share_of_the_buckets(shares, given):
 
 
 @pytest.mark.parametrize(
-    ("names", "shares", "problem"),
+    "shares",
     [
-        (["a", "b"], [0.9, 0.2], "shares .* add up"),
-        (["a", "b"], [1.5, -0.5], "shares .* at least 0.0001, got -0.5"),
-        (["a", "b"], [0.99999, 0.00001], "shares .* at least 0.0001, got 1e-05"),
-        (["a", "b"], [0.5, float("nan")], "shares .* numbers.* got nan"),
-        (["a", "b"], [True, 0.0], "shares .* numbers.* got True"),
-        (["a", "b"], ["0.5", 0.5], "shares .* numbers.* got '0.5'"),
-        (["a", "b"], [1.0], "shares .* one for each"),
-        (["a", "a"], [0.5, 0.5], "arms .* different"),
-        (["a", " b"], [0.5, 0.5], "arms .* spaces"),
-        (["a", ""], [0.5, 0.5], "arms .* 1 to 64"),
-        (["a", 65 * "b"], [0.5, 0.5], "arms .* 1 to 64"),
-        (["a", "b\n"], [0.5, 0.5], "arms .* printable"),
-        (["a", 7], [0.5, 0.5], "arms .* printable .* got 7"),
-        (["a"], [1.0], "arms .* 2 to 8, got 1"),
-        ([str(n) for n in range(9)], [1 / 9] * 9, "arms .* 2 to 8, got 9"),
+        [0.9, 0.2], [1.5, -0.5], [0.99999, 0.00001], [0.5, float("nan")], [True, 0.0], ["0.5", 0.5], [1.0],
     ],
+)  # fmt: skip
+def test_wrong_shares_are_refused(shares):
+    check_refused(lambda: check_arms(["a", "b"], shares), "shares")
+
+
+@pytest.mark.parametrize(
+    "names", [["a", "a"], ["a", " b"], ["a", ""], ["a", 65 * "b"], ["a", "b\n"], ["a", 7], ["a"], "abcdefghi"]
 )
-def test_wrong_arms_and_shares_are_refused(names, shares, problem):
-    with pytest.raises(InvalidInput, match=f"^{problem}"):
-        check_arms(names, shares)
+def test_wrong_arms_are_refused(names):
+    check_refused(lambda: check_arms(names, [1 / len(names)] * len(names)), "arms")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -107,8 +97,7 @@ def _shares(generator, n_arms):
 def test_arm_may_go_to_zero_but_not_away():
     owner = owners([0.5, 0.3, 0.2])
     assert set(owners([0.7, 0.3, 0.0], owner)) == {0, 1}
-    with pytest.raises(InvalidInput, match="shares must keep all 3 arms"):
-        owners([0.7, 0.3], owner)
+    check_refused(lambda: owners([0.7, 0.3], owner), "shares")
 
 
 def test_requests_without_a_unit_get_arms_by_share():

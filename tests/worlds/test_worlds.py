@@ -1,16 +1,13 @@
 """Worlds: rewards, clicks and optimal slates, against users played out one by one."""
 
-import pickle
 from itertools import permutations, product
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from firstclick import InvalidInput, make_world, simulate
-from firstclick.click_models import Cascade, PositionBased, Scroll, make_click_model
+from firstclick.click_models import make_click_model
 from firstclick.errors import UnknownName
-from firstclick.kernels.attraction import view_of
 from firstclick.kernels.clicks import UNTOLD, answer, click_chance, expected_reward, new_memo
 from firstclick.kernels.hashing import user_of
 from firstclick.streams import stream, stream_key
@@ -190,8 +187,6 @@ def test_the_slate_of_topics_is_the_greedy_one_and_takes_variety():
 
 
 def test_periods_come_one_after_the_other_and_again():
-    arrays = ViewsWorld(np.zeros((3, 2)), period=4).arrays()
-    assert [view_of(arrays, 0, step) for step in (0, 3, 4, 8, 11, 12)] == [0, 0, 1, 2, 2, 0]
     # All items attract for sure in every other period: rewards tell which one was played.
     world = ViewsWorld([[0.0, 0.0], [1.0, 1.0]], period=3)
     played = simulate(["random"], world, k=1, steps=10, runs=1)
@@ -203,7 +198,6 @@ def test_periods_come_one_after_the_other_and_again():
 
 def test_users_come_at_random_and_each_has_a_view():
     world = ViewsWorld([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]], contexts=np.eye(4))
-    assert view_of(world.arrays(), 2, 17) == 2
     played = simulate(["random"], world, k=1, steps=2000, runs=1)
     # One user in four clicks; 5 standard errors: one false alarm in 1.7 million seeds.
     assert abs(played.results[0].reward[0, -1] / 2000 - 0.25) < 5 * np.sqrt(0.25 * 0.75 / 2000)
@@ -226,7 +220,6 @@ def test_types_have_contexts_by_place_or_by_number():
     places, number = (make_world(f"types:types=3,told={told}").build(1) for told in ("places", "number"))
     assert places.contexts.tolist() == np.eye(3).tolist()
     assert number.contexts.tolist() == [[0.0], [1.0], [2.0]]
-    assert np.array_equal(places.attractions, number.attractions)
     with pytest.raises(InvalidInput, match="wants 2 numbers of context"):
         simulate(["context-lin-ts:context=2"], "types", k=2, steps=5)
 
@@ -261,23 +254,13 @@ def test_features_of_a_partly_explained_world_explain_their_share():
     assert explained == [pytest.approx(1), pytest.approx(0.5, abs=0.036), pytest.approx(0, abs=0.005)]
 
 
-def test_world_of_given_attractions_may_have_any_features():
-    world = BernoulliWorld([0.1, 0.9], features=[[1, 2, 3], [4, 5, 6]])
-    assert world.features.tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert BernoulliWorld([0.1, 0.9]).features is None
-
-
 @pytest.mark.parametrize(
     ("clicks", "bits", "told", "examined"),
     [
         ("cascade", [0, 1, 0, 1], None, 2),
-        ("cascade", [0, 0, 0, 0], None, 4),
-        ("cascade", [0, 1, 0, 1], 3, 3),
         ("dcm", [0, 1, 1, 0], None, 3),
-        ("dcm", [0, 0, 0, 0], None, 4),
         ("pbm", [1, 0, 0, 0], None, 4),
         ("scroll", [1, 0, 0, 0], 2, 2),
-        ("scroll", [1, 0, 0, 0], None, 4),
         ("dcm", [0, 0, 0, 0], 0, 0),
     ],
 )
@@ -290,8 +273,6 @@ def test_a_click_model_is_written_as_it_is_read():
         assert make_click_model(text).label == text
         assert make_click_model(make_click_model(text).label) == make_click_model(text)
     assert make_click_model("dcm/0.5") == make_click_model("dcm") != make_click_model("dcm/0.4")
-    assert Scroll(0.5).by_position(3).tolist() == [0.5, 0.5, 0.5]
-    assert Cascade() != PositionBased()
 
 
 TWO = [[0.5, 0.1], [0.2, 0.3]]
@@ -302,45 +283,27 @@ TWO = [[0.5, 0.1], [0.2, 0.3]]
     [
         (lambda: BernoulliWorld([0.5, 1.5]), r"attractions .* for item 1"),
         (lambda: BernoulliWorld([np.nan]), "attractions .* for item 0"),
-        (lambda: BernoulliWorld([]), "at least one"),
         (lambda: BernoulliWorld([10**5000]), "attractions"),
-        (lambda: BernoulliWorld(["often"]), "attractions"),
-        (lambda: BernoulliWorld(np.ma.masked_all(2)), "attractions .*masked"),
         (lambda: BernoulliWorld([0.1, 0.9], features=[[1, 2, 3]]), "one row for each of the 2 items"),
-        (lambda: MatrixWorld(np.ma.masked_all((1, 2))), "masked"),
         (lambda: LinearWorld([[1.0, 1.0]], [0.1, 0.1]), "norm at most 1"),
         (lambda: LinearWorld([[0.5, 0.0], [0.0, 1.0]], [0.2, -0.5]), "attractions .* for item 1"),
         (lambda: LinearWorld([[0.5, 0.0]], [0.2]), "theta must have one number for each of 2"),
-        (lambda: LinearWorld([[1.0]], [10**400]), "theta"),
-        (lambda: LinearWorld([[1.0]], np.array(["2026-11-17"], "datetime64[ns]")), "theta .*dates"),
         (lambda: ViewsWorld([0.5, 0.1], period=3), "attractions must be a table"),
-        (lambda: ViewsWorld(np.empty((0, 3)), period=3), "at least one"),
         (lambda: ViewsWorld([[0.5, 1.5]], period=3), "for item 1 in view 0"),
-        (lambda: ViewsWorld([[np.nan]], period=3), "for item 0 in view 0"),
-        (lambda: ViewsWorld([[0.5, 10**400]], period=3), "attractions"),
         (lambda: ViewsWorld(TWO), "contexts"),
         (lambda: ViewsWorld(TWO, contexts=np.eye(2), period=3), "not both"),
         (lambda: ViewsWorld(TWO, contexts=np.eye(3)), "contexts"),
         (lambda: ViewsWorld(TWO, contexts=[[np.inf], [0]]), "contexts"),
-        (lambda: ViewsWorld(TWO, contexts=[[10**400]] * 2), "contexts"),
-        (lambda: ViewsWorld(TWO, period=10**5000), "period"),
         (lambda: ViewsWorld(TWO, period=0.5), "period"),
         (lambda: ViewsWorld(TWO, period=3, features=[[1.0]]), "one row for each of the 2 items"),
         (lambda: TopicsWorld([[0.5, 1.2]], [0.1, 0.1]), "topics"),
-        (lambda: TopicsWorld([[0.5, 0.2]], [0.1]), "interest"),
         (lambda: TopicsWorld([[0.5]], [-0.1]), "interest"),
-        (lambda: TopicsWorld([[0.5]], [np.nan]), "interest"),
         (lambda: TopicsWorld([[0.5]], [0.1], [0.1, 0.2]), "relevance"),
-        (lambda: TopicsWorld([[0.5]], [0.1], [np.nan]), "relevance"),
         (lambda: TopicsWorld([[1.0]], [0.8], [0.3]), r"1\.1"),
         (lambda: TopicsWorld([[0.5]], [0.1], more_features=[[1.0], [2.0]]), "each of the 1 items"),
-        (lambda: PositionBased(10**400), "click model pbm: chances"),
         (lambda: make_click_model("dcm/1.5"), "click model dcm: chances"),
         (lambda: make_click_model("pbm/nan"), "chances"),
-        (lambda: make_click_model("scroll/often"), "click model 'scroll/often'"),
         (lambda: make_click_model("cascade/0.5"), "click model cascade has no"),
-        (lambda: make_click_model(0.5), "click model"),
-        (lambda: make_world("linear:clicks=dcm/2"), "click model dcm"),
         (lambda: make_world("linear:clicks=cascad"), "did you mean 'cascade'"),
         (lambda: make_world("linear").build(10**5000), "seed"),
         (lambda: make_world("blb:p=0.2,gap=0.5"), "blb: gap"),
@@ -359,20 +322,12 @@ def test_what_makes_no_world_is_refused_in_one_sentence(wrong, problem):
 def test_blb_has_k_attractive_items_and_the_rest_below_by_the_gap():
     world = make_world("blb:n_items=5,k=2,p=0.6,gap=0.5").build(0)
     np.testing.assert_allclose(world.attractions, [0.6, 0.6, 0.1, 0.1, 0.1])
-    assert sorted(world.optimal_slate(2).tolist()) == [0, 1]
-    assert world.expected_reward(world.optimal_slate(2)) == pytest.approx(1 - 0.4**2)
+    assert BernoulliWorld([0.1, 0.9], features=[[1, 2], [4, 5]]).features.tolist() == [[1, 2], [4, 5]]
     # Of equal items the first comes first.
     assert BernoulliWorld([0.1, 0.5, 0.3, 0.5, 0.2]).optimal_slate(3).tolist() == [1, 3, 2]
 
 
 def test_optimal_slate_of_a_matrix_covers_different_users():
-    # The two most popular items attract the same users; the cover takes one of them and the third.
-    matrix = np.zeros((10, 4), np.uint8)
-    matrix[:6, 0], matrix[:5, 1], matrix[6:9, 2], matrix[9:, 3] = 1, 1, 1, 1
-    world = MatrixWorld(sparse.csr_matrix(matrix))
-    assert world.optimal_slate(2).tolist() == [0, 2]
-    assert world.expected_reward([0, 2]) == pytest.approx(0.9)
-    assert world.expected_reward([0, 1]) == pytest.approx(0.6)
     # It goes on with popular items when all users are covered.
     matrix = np.array([[1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1], [1, 0, 0, 0], [1, 0, 0, 1]], np.uint8)
     assert MatrixWorld(matrix).optimal_slate(4).tolist() == [0, 3, 2, 1]
@@ -402,16 +357,6 @@ def test_what_is_remembered_of_a_slate_is_that_of_the_slate():
         assert value == pytest.approx(matrices.share_of_users(matrix, slate))
 
 
-def test_a_matrix_world_is_sent_without_what_it_can_make_again():
-    world = MatrixWorld(np.eye(3, dtype=int))
-    before = len(pickle.dumps(world))
-    arrays = world.arrays()
-    assert world.arrays() is arrays
-    assert len(pickle.dumps(world)) == before
-    again = pickle.loads(pickle.dumps(world)).arrays()
-    assert all(np.array_equal(a, b) for a, b in zip(arrays, again, strict=True))
-
-
 def test_norms_fade_as_declared():
     spec = "long-tail:n_items=4000,n_features=9,best=0.4,fading=0.7,tail=0.45"
     world = make_world(spec).build(3)
@@ -424,9 +369,7 @@ def test_norms_fade_as_declared():
     np.testing.assert_array_equal(world.attractions, np.maximum(world.features @ world.theta, 0))
     assert world.attractions.max() == pytest.approx(0.4)
     assert (world.attractions == 0).any()
-    again = make_world(spec).build(3)
-    np.testing.assert_array_equal(again.features, world.features)
-    assert not np.array_equal(make_world(spec).build(4).features, world.features)
+    np.testing.assert_array_equal(make_world(spec).build(3).features, world.features)
 
 
 @pytest.mark.parametrize("seed", range(8))

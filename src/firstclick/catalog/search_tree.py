@@ -69,12 +69,6 @@ def with_own_hints(catalog: CatalogArrays) -> CatalogArrays:
     return catalog._replace(tree=tree)
 
 
-def scanning(catalog: CatalogArrays) -> CatalogArrays:
-    """The same catalog without shortcuts: every search of it is a scan."""
-    none = no_tree(catalog.features.shape[1])
-    return catalog._replace(tree=none, widths=no_widths(), groups=new_groups(0), seen=nothing_seen())
-
-
 def build_tree(features: Floats) -> TreeArrays:
     """A tree over all rows; none for few items, for equal ones, or where half precision is not known."""
     n_items, n_features = features.shape
@@ -324,22 +318,13 @@ def _group(high, low, reach, edges, reaches):  # type: ignore[no-untyped-def]
 
 
 def catalog_arrays(
-    features: NDArray[np.float64] | None,
-    n_items: int,
-    labels: ArrayLike | None = None,
-    *,
-    tree: TreeArrays | None = None,
+    features: NDArray[np.float64] | None, n_items: int, labels: ArrayLike | None = None
 ) -> CatalogArrays:
     """The items for kernels. `labels`, all different, are what ties and Beta draws hash: row numbers by
-    default.
-
-    `tree` is one that covers the first rows already, or `no_tree` for scans; by default it is built.
-    """
+    default."""
     rows = np.empty((n_items, 0)) if features is None else features
     names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
-    if tree is None:
-        tree = build_tree(rows)
-    columns = np.ascontiguousarray(rows.T)
+    columns, tree = np.ascontiguousarray(rows.T), build_tree(rows)
     return CatalogArrays(
         rows, columns, np.arange(n_items), names, tree, no_widths(), new_groups(0), nothing_seen()
     )

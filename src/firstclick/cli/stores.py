@@ -345,7 +345,7 @@ def _arms(changes: Iterable["Event"], base: "Base | None") -> dict[int, list[str
     from firstclick.serve.log.snapshot import read_snapshot
 
     started = [unpacked(event, TrialStarted) for event in changes if event.kind == Kind.TRIAL_STARTED]
-    if base is not None and (before := read_snapshot(base.content)[0].get("launch", {}).get("trial")):
+    if base is not None and (before := read_snapshot(base.content)[0]["launch"]["trial"]):
         started.append(msgspec.convert(before["body"], TrialStarted))
     return {trial.id: [arm.name for arm in trial.arms] for trial in started}
 

@@ -7,6 +7,9 @@ import numpy as np
 from firstclick.catalog.ids import ItemId
 from firstclick.click_models.click_fit import SATISFIED_MODELS, ClickFit
 
+# How many items a summary has, and how many looks each of them needs.
+TOP, LEAST_LOOKS = 10, 20.0
+
 # What the chances of a model are.
 CHANCES = {
     "cm": "",
@@ -46,10 +49,10 @@ class FitSummary:
     top: tuple[FittedItem, ...]  # most attractive first, of those with enough looks
 
 
-def summarise(fit: ClickFit, top: int = 10, least_looks: float = 20.0) -> FitSummary:
-    """The fit in a few numbers, and its `top` items of those with at least `least_looks` looks."""
+def summarise(fit: ClickFit) -> FitSummary:
+    """The fit in a few numbers, and its TOP items of those with at least LEAST_LOOKS looks."""
     attraction, looks = fit.attraction.ravel(), fit.looks.ravel()
-    order = np.argsort(-np.where(looks >= least_looks, attraction, -1.0), kind="stable")[:top]
+    order = np.argsort(-np.where(looks >= LEAST_LOOKS, attraction, -1.0), kind="stable")[:TOP]
     satisfied = fit.model in SATISFIED_MODELS
     weight = looks if looks.sum() else np.ones(len(looks))
     items = [
@@ -61,7 +64,7 @@ def summarise(fit: ClickFit, top: int = 10, least_looks: float = 20.0) -> FitSum
             float(looks[place]),
         )
         for place in order
-        if looks[place] >= least_looks
+        if looks[place] >= LEAST_LOOKS
     ]
     return FitSummary(
         model=fit.model,

@@ -112,7 +112,7 @@ class OwnLog(RankedLog):
 
     def has_events_of(self, log: Log, stored: StoredModel) -> bool:
         """Whether both logs begin with the same events: they are one, or one is a copy of the other."""
-        ends = [self.stored.head, stored.head, self.created.copied, created_in(log, stored).copied]
+        ends = [self.stored.head, stored.head, self.created.n_copied, created_in(log, stored).n_copied]
         last = min(end for end in ends if end)
         mine, its = self.log.events_at(self.stored.id, [last]), log.events_at(stored.id, [last])
         if not mine or not its:  # archived
@@ -223,7 +223,7 @@ class OwnLog(RankedLog):
             return []
         if drawn is None or drawn.explore is None or drawn.assigned is not None or drawn.chosen is not None:
             return []
-        of_random = self.created.policy == RANDOM and event.seq > self.created.copied
+        of_random = self.created.policy == RANDOM and event.seq > self.created.n_copied
         chances = drawn.explore.propensities() if drawn.explore.share == 1 or of_random else []
         return chances if len(chances) == len(said.rows) else []
 

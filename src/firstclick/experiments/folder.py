@@ -11,8 +11,10 @@ from filelock import lock_descriptor
 
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import is_draft, write_whole
+from firstclick.validation.quoting import quoted
 
-FORMAT = "firstclick experiments 1"
+KIND = "firstclick experiments "
+FORMAT = f"{KIND}1"
 MANIFEST = "manifest.json"
 CELLS = "cells"
 LOCK = ".lock"
@@ -40,8 +42,14 @@ def check_folder(folder: Path) -> None:
     """Refuse a folder that cannot be written, or that holds something other than an experiment of ours."""
     # A call that was killed while it wrote its manifest leaves a draft.
     held = [name for name in names_in(folder, str(folder)) if name != LOCK and not is_draft(name, MANIFEST)]
-    if held and _manifest_in(folder) is None:
+    manifest = _manifest_in(folder)
+    if held and manifest is None:
         raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
+    if manifest is not None and manifest["format"] != FORMAT:
+        raise InvalidInput(
+            f"{folder} has the format {quoted(manifest['format'])}, and this firstclick reads {FORMAT!r}; "
+            "name a new folder, or an empty one"
+        )
 
 
 @contextmanager
@@ -83,5 +91,5 @@ def _manifest_in(folder: Path) -> dict[str, Any] | None:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    ours = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    ours = isinstance(manifest, dict) and str(manifest.get("format")).startswith(KIND)
     return manifest if ours else None

@@ -50,9 +50,7 @@ class TableSource:
         return f"SELECT * FROM read_parquet({path_literal(path)})"
 
 
-def open_table(
-    path: Path, *, separator: str | None = None, encoding: str | None = None, header: bool = True
-) -> TableSource:
+def open_table(path: Path, *, separator: str | None = None, encoding: str | None = None) -> TableSource:
     """A Parquet, JSON lines, or CSV file."""
     with ExitStack() as stack:
         source = _begin(path.name, stack)
@@ -64,7 +62,7 @@ def open_table(
         elif plain.suffix in (*JSON_LINES, ".json"):
             _open_json(source, path)
         else:
-            _open_text(source, path, stack, separator, encoding, header)
+            _open_text(source, path, stack, separator, encoding)
         source.resources = stack.pop_all()
     return source
 
@@ -98,22 +96,17 @@ def _open_text(
     stack: ExitStack,
     separator: str | None,
     encoding: str | None,
-    header: bool,
 ) -> None:
     file = stack.enter_context(open_text(path, separator=separator, encoding=encoding))
     names = [name.strip() or f"column {place}" for place, name in enumerate(file.first)]
-    if not header:
-        names = [str(place) for place in range(len(file.first))]
     if len({name.casefold() for name in names}) < len(names):
         names = [f"{name} ({place})" if name in names[:place] else name for place, name in enumerate(names)]
     columns = ", ".join(f"c{place} AS {identifier(name)}" for place, name in enumerate(names))
     source.sql, source.counted = (
-        f"SELECT {columns} FROM {text_relation(file, header=header, count_rejects=counts)}"
+        f"SELECT {columns} FROM {text_relation(file, header=True, count_rejects=counts)}"
         for counts in (False, True)
     )
-    source.left_out = lambda: skipped_rows(
-        file, rejects(source.connection, file), header=header, strict=False
-    )
+    source.left_out = lambda: skipped_rows(file, rejects(source.connection, file), header=True, strict=False)
     source.types = dict.fromkeys(names, "VARCHAR")
 
 

@@ -616,12 +616,13 @@ class Ranker:
                         "has; start a new ranker",
                         "features",
                     )
-                engine.encoded(features, ids)  # Refuses what the policy does not take.
                 if catalog.encoder is None:
                     rows = check_features(features, len(ids))
+                    engine.in_scale(rows, len(ids))  # Refuses what the policy does not take.
                 else:
                     values = catalog.values_with(ids, features)
                     rows, _ = catalog.encoder.encode(values)
+                    engine.in_scale(rows, len(ids))
                     catalog.values.update(zip(ids, values, strict=True))
                 engine.change_features(ids, rows)
             if named is not None:

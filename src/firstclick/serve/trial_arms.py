@@ -118,7 +118,7 @@ def model_of(models: Sequence[Model], arm: TrialArm) -> Model | None:
     """The model that decides an arm; None if this model or its baseline does, or if it is gone."""
     if arm.kind != MODEL:
         return None
-    return next((one for one in models if one.name == arm.model and (one.created.key or 0) == arm.key), None)
+    return next((one for one in models if one.name == arm.model and one.created.key == arm.key), None)
 
 
 def assigned_in(fields: bytes) -> Assigned | None:

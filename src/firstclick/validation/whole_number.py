@@ -19,7 +19,6 @@ def whole_number(
     at_least: int,
     at_most: int | None = LARGEST_COUNT,
     because: str = "",
-    owner: str = "",
 ) -> int:
     """The value is a plain int from `at_least` to `at_most`; anything else raises InvalidInput.
 
@@ -31,12 +30,12 @@ def whole_number(
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"must be a whole number, got {quoted(value)}", name, owner) from None
+        raise InvalidInput(f"must be a whole number, got {quoted(value)}", name) from None
     if number < at_least:
-        raise InvalidInput(f"must be at least {at_least}, got {quoted(number)}", name, owner)
+        raise InvalidInput(f"must be at least {at_least}, got {quoted(number)}", name)
     if at_most is not None and number > at_most:
         limit = f"{in_powers(at_most)}{because}"
-        raise InvalidInput(f"must be at most {limit}, got {quoted(number)}", name, owner)
+        raise InvalidInput(f"must be at most {limit}, got {quoted(number)}", name)
     return number
 
 

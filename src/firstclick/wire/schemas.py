@@ -501,7 +501,7 @@ class KeyFacts(Struct, omit_defaults=True):
 
     id: Annotated[int, Meta(description="number, for revoking it")]
     name: Annotated[str, Meta(description="who or what uses it")]
-    role: Annotated[str, Meta(description="what it may do; a role unknown to this version may do nothing")]
+    role: Annotated[str, Meta(description="what it may do; an unknown role may do nothing")]
     created: Annotated[float, Meta(description="seconds since 1970")]
     model: KeyModel | None = None
 

@@ -1,8 +1,5 @@
 """The whole answer: what is chosen, and that the truth is inside."""
 
-import dataclasses
-import json
-
 import numpy as np
 import pytest
 
@@ -32,8 +29,8 @@ def estimate(found, name):
 
 @pytest.mark.parametrize("n", [20_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_example_that_others_get_wrong(n):
-    """Items (.9, .5, .1), two places, a cascade, a uniform logger, the target (0, 1): 0.95 clicks a page.
-    skdr-eval 0.12 says 1.152 ± 0.003."""
+    """Items (.9, .5, .1), two positions, a cascade, uniform slates, the target (0, 1): 0.95 clicks per
+    impression. skdr-eval 0.12 has 1.152 ± 0.003."""
     rng = np.random.default_rng(0)
     slates = np.argsort(rng.random((n, 3)), axis=1)[:, :2]
     attracted = rng.random((n, 2)) < np.array([0.9, 0.5, 0.1])[slates]
@@ -48,15 +45,6 @@ def test_example_that_others_get_wrong(n):
     shown = (0.9 + 0.5 + 0.1) / 3 + (0.1 * 0.6 + 0.5 * 1.0 + 0.9 * 1.4) / 6
     assert found.shown == pytest.approx(shown, abs=0.02)
     assert found.answer.difference_low < 0.95 - shown < found.answer.difference_high
-
-
-@pytest.mark.parametrize("model", [small.cascade, small.dbn, small.pbm])
-def test_truth_lies_inside_the_chosen_interval(model):
-    """Fixed seeds; a 95 % interval misses with probability 0.05 for another seed."""
-    answer = evaluate(drawn(model, 5000, seed=3), learning=False, click_model="dbn").answer
-    truth = small.value(model, TARGET)
-    assert answer.low < truth < answer.high
-    assert answer.difference_low < truth - small.value(model, LOGGER) < answer.difference_high
 
 
 def test_estimators_by_position_are_candidates_under_pbm_alone():
@@ -98,15 +86,6 @@ def test_estimators_by_position_win_under_pbm_and_lose_under_a_cascade():
     assert any("Too far from RIPS for noise: IIPS" in reason for reason in found.reasons)
 
 
-def test_the_choice_follows_from_the_seed():
-    slates = drawn(small.dbn, 2000, seed=4)
-    assert evaluate(slates, learning=False, seed=1) == evaluate(slates, learning=False, seed=1)
-    one, other = (
-        [each.loss for each in evaluate(slates, learning=False, seed=seed).estimates] for seed in (1, 2)
-    )
-    assert one != other
-
-
 def test_batches_give_what_the_whole_gives(monkeypatch):
     whole = drawn(small.dbn, 1000, seed=5)
     starts = range(0, 1000, 300)
@@ -115,12 +94,14 @@ def test_batches_give_what_the_whole_gives(monkeypatch):
         for start in starts
     ]
     expected = evaluate(whole, learning=True)
+    # The seed decides the folds.
+    by_seed = [evaluate(whole, learning=False, seed=seed).estimates for seed in (1, 1, 2)]
+    losses = [[row.loss for row in rows] for rows in by_seed]
+    assert losses[0] == losses[1] != losses[2]
     monkeypatch.setattr(module, "CHUNK", 70)
     for one, other in zip(evaluate(parts, learning=True).estimates, expected.estimates, strict=True):
-        assert (one.name, one.value, one.low, one.difference_high) == (
-            other.name,
-            *(pytest.approx(number, abs=1e-9) for number in (other.value, other.low, other.difference_high)),
-        )
+        numbers = other.value, other.low, other.difference_high
+        assert (one.value, one.low, one.difference_high) == pytest.approx(numbers, abs=1e-9), one.name
 
 
 def test_log_that_learned_has_bernstein_intervals_unless_spreads_are_known():
@@ -139,16 +120,6 @@ def test_log_that_learned_has_bernstein_intervals_unless_spreads_are_known():
     known = evaluate(slates._replace(spread=np.tile(spread, (4000, 1))), learning=True)
     assert all(one.interval == "stabilised" and one.valid for one in known.estimates)
     assert estimate(known, "rips").value == pytest.approx(narrow.value)
-
-
-def test_evaluation_is_plain_json():
-    slates = drawn(small.dbn, 500, seed=8)
-    unknown = slates._replace(logged=np.full_like(slates.logged, np.nan))
-    found, nothing = (
-        json.loads(json.dumps(dataclasses.asdict(evaluate(one, learning=False)), allow_nan=False))
-        for one in (slates, unknown)
-    )
-    assert (found["slates"], nothing["estimates"]) == (500, [])
 
 
 def folds(apart):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
-from firstclick.evaluation.estimators.prefix_ips import RIPS
 from tests.support.reference import small_worlds as small
 
 LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
@@ -41,8 +40,3 @@ def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(estimato
         assert expectation == pytest.approx(truth, abs=1e-12)
     else:
         assert abs(expectation - truth) > 1e-3
-
-
-def test_a_target_that_is_the_logger_gets_the_clicks_as_they_were():
-    slates, _ = small.enumerated(small.dbn, LOGGER, LOGGER)
-    np.testing.assert_allclose(RIPS.terms(slates, {}), slates.clicks.sum(axis=1), atol=1e-12)

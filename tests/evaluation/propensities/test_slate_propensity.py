@@ -151,10 +151,10 @@ def test_the_draw_of_a_logged_slate_counts():
     """So that weights are unbiased: the mean of (n + 1) / (hits + 1) is (1 - (1 - p)^(n + 1)) / p."""
     engine = taught("cascade-ucb1", features=False)
     (slate,) = drawn(engine, read_request(engine), 1)
-    found = slate_propensity(engine, read_request(engine), np.array(slate), drew_it=True)
+    probability = slate_propensity(engine, read_request(engine), np.array(slate), drew_it=True)
     others = slate_propensity(engine, read_request(engine), np.array(slate[::-1]), drew_it=True)
-    assert found.chances[0] == 1
-    assert found.errors[0] > 0
+    assert probability.chances[0] == 1
+    assert probability.errors[0] > 0
     assert others.chances[2] == pytest.approx(1 / (others.draws + 1))
     assert slate_propensity(engine, read_request(engine), np.array(slate[::-1])).chances[2] == 0
 

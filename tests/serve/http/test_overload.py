@@ -126,7 +126,7 @@ def memory(pid):
     """Bytes of a process."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
-        pytest.skip("how much memory a process has is told by /proc alone")
+        pytest.skip("the memory of a process is known from /proc alone")
     (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
     return 1024 * int(line.split()[1])
 
@@ -141,7 +141,7 @@ def test_bad_requests_leave_no_memory_behind(server):
     grown = memory(pid) - before
     # A kilobyte kept of each would be four megabytes.
     assert grown < 3_000_000, grown
-    told = server.ask("GET", "/v1/models/shop/view").body
-    assert json.dumps(told).count("unknown") == 1
+    view = server.ask("GET", "/v1/models/shop/view").body
+    assert json.dumps(view).count("unknown") == 1
     assert server.stop(pid) == 0
     assert "Traceback" not in server.said()

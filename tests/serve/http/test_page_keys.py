@@ -103,13 +103,6 @@ def test_a_page_key_may_be_of_one_model(open_page):
             assert message_of(answer) == f"this key is for the model 'shop' only, got '{model}'"
 
 
-def test_only_keys_of_pages_have_a_model(site):
-    site.headers |= site.bearer("admin")
-    for body in ({"role": "write", "model": "shop"}, {"role": "page", "model": "a b"}):
-        assert site.ask("POST", "/v1/keys", {"name": "x"} | body).status_code == 422
-    assert len(site.ask("GET", "/v1/keys").json()["keys"]) == 1
-
-
 def test_a_page_of_another_origin_is_refused(page):
     for origin in (None, "", "null", "https://evil.example", f"{ORIGIN}.evil.example"):
         for path, body in CALLS:
@@ -159,8 +152,3 @@ def test_visitors_are_counted_by_address_and_not_by_the_key_they_share(open_page
 def test_without_a_proxy_an_address_cannot_be_forged(open_page):
     site = open_page(page_requests_per_second=0.001)
     assert codes(site, *[f"192.0.2.{number}" for number in range(4)]) == [200, 429, 429, 429]
-
-
-def test_a_page_key_is_not_the_first(site):
-    assert site.ask("POST", "/v1/keys", {"name": "web", "role": "page"}).status_code == 422
-    assert site.ask("GET", "/v1/keys").status_code == 200

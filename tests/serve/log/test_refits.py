@@ -10,7 +10,6 @@ from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.events import Kind, feedback_payload, full_payload
 from firstclick.serve.model.model import Model
 from tests.support.made_log import N_FEATURES, K, Log, bare, made_items
-from tests.support.seam import BY_HAND
 
 # So many that a pass over all items takes as much work as the points of the grid: no phase is over too soon.
 N_ITEMS = 80
@@ -151,28 +150,3 @@ def assert_follows_from_counts(state, features):
     ):
         np.testing.assert_allclose(learned, wanted, rtol=1e-8, atol=1e-9 * np.abs(wanted).max())
     assert state.totals.tolist() == [state.examined.sum(), state.hits.sum()]
-
-
-@FEATURES
-def test_service_is_audited_and_restarted_in_the_middle_of_a_refit(features, open_shop):
-    shop = open_shop(policy=DEFAULT_POLICY, items=items(features=features), tuning=BY_HAND)
-    stopped = set()
-    for step in range(300):
-        slate = shop.recommend(request_id=f"step {step}")
-        shop.feedback(slate, click=step % 5 if step % 5 < K else None)
-        stage = int(shop.state()["refit"][STAGE]) if step >= 200 else 0
-        if stage in (0, *stopped):
-            continue
-        stopped.add(stage)
-        if stage % 2:
-            shop.snapshot()
-        assert shop.audit().equal
-        digest = shop.digest()
-        shop.restart()
-        assert int(shop.state()["refit"][STAGE]) == stage
-        assert shop.digest() == digest
-        assert not stage % 2 or shop.describe()["restored_from"] == shop.seq
-        assert shop.audit().equal
-    assert len(stopped) >= 5
-    shop.roll_back(260)
-    assert shop.audit().equal

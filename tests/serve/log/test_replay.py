@@ -1,4 +1,4 @@
-"""A model is the replay of its log: however it is replayed, it comes to the same, bit for bit."""
+"""A model is the replay of its log: however it is replayed or stopped, it comes to the same, bit for bit."""
 
 import struct
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from firstclick import FirstclickError, InvalidInput, WorkFailed
+from firstclick import FirstclickError, InvalidInput, WorkFailed, policy_classes
 from firstclick.cli.stores import _write_parquet
 from firstclick.kernels.source_files import with_imports
 from firstclick.policies.cascade_ts import CascadeTS
@@ -24,13 +24,13 @@ from firstclick.serve.log.events import (
     full_payload,
     read_feedback,
 )
-from firstclick.serve.log.snapshot import BadSnapshot
+from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.model import Model
-from tests.support.made_log import K, Log, made_items
-from tests.support.policies import OTHERS, policies
-from tests.support.shop import shop_at
+from tests.support.clock import Clock
+from tests.support.made_log import OTHER_BUILD, K, Log, made_items
+from tests.support.policies import COMPILED, OTHERS, PLAIN, policies
+from tests.support.shop import IDS, items, new_items
 
-# The others are in test_every_policy.
 POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 
@@ -55,34 +55,27 @@ def rows_of(*rows):
     return np.array(rows, "<u4").tobytes()
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        feedback_payload(None, 0, rows_of(0, 13)),  # no such row
-        feedback_payload(None, 0, rows_of(2**32 - 1)),
-        feedback_payload(2, 0, rows_of(0, 1)),  # no such position
-        feedback_payload(-2, 0, rows_of(0, 1)),
-        feedback_payload(None, 0, rows_of(0, 1, 2, 3)),  # more than k
-        feedback_payload(None, 0, rows_of(0, 1))[:-1],
-        b"\x00",
-    ],
-)
-def test_feedback_that_cannot_be_is_passed_over_and_later_events_count(payload):
+IMPOSSIBLE = [
+    feedback_payload(None, 0, rows_of(0, 13)),  # no such row
+    feedback_payload(None, 0, rows_of(2**32 - 1)),
+    feedback_payload(2, 0, rows_of(0, 1)),  # no such position
+    feedback_payload(-2, 0, rows_of(0, 1)),
+    feedback_payload(None, 0, rows_of(0, 1, 2, 3)),  # more than k
+    feedback_payload(None, 0, rows_of(0, 1))[:-1],
+    b"\x00",
+]
+
+
+def test_feedback_that_cannot_be_is_passed_over_and_later_events_count():
     log, plain = Log(), Log()
-    good = feedback_payload(0, 0, rows_of(0, 1))
-    assert fold(log.model.engine, [good, payload, good]).tolist() == [0, SKIPPED, 0]
-    assert fold(plain.model.engine, [good, good]).tolist() == [0, 0]
+    for payload in IMPOSSIBLE:
+        for each in (feedback_payload(0, 0, rows_of(0, 1)), payload):
+            log._apply(log._add(Kind.FEEDBACK, each))
+        plain.feedback([0, 1], 0)
     for mine, its in zip(log.model.engine.state, plain.model.engine.state, strict=True):
         np.testing.assert_array_equal(mine, its)
-
-
-def test_a_log_with_feedback_that_cannot_be_replays_to_one_state():
-    log = Log()
-    log.feedback([0, 1, 2], 1)
-    log.feedback([0, 99], 1)
-    log.feedback([2, 1, 0], None)
-    assert (log.model.seq, log.model.click_stats.slates, log.model.click_stats.skipped) == (4, 2, 1)
-    assert log.model_at(4).digest() == log.model.digest()
+    assert (log.model.click_stats.slates, log.model.click_stats.skipped) == (7, 7)
+    assert log.model_at(len(log.events)).digest() == log.model.digest()
     assert restored(log, log.model.snapshot()[1]).digest() == log.model.digest()
 
 
@@ -113,33 +106,6 @@ def test_few_slates_are_made_ahead_where_feedback_follows_every_slate():
     assert log.model._at_once == 1
 
 
-def test_scores_are_estimates_or_nothing():
-    model = Log().eventful().model
-    slate = model.recommend(0)
-    means, _ = model.engine.estimates(slate.rows)
-    assert slate.scores == means.tolist()
-    assert Log("random").model.recommend(0).scores == [None] * K
-    best = model.best_rows(K)
-    shown = np.flatnonzero(model.catalog.hidden == 0)
-    assert sorted(best, key=lambda row: -model.engine.estimates(np.array([row]))[0][0]) == best.tolist()
-    assert model.engine.estimates(best)[0].min() >= np.sort(model.engine.estimates(shown)[0])[-K]
-
-
-def test_any_damage_to_a_snapshot_is_noticed():
-    log = Log().eventful()
-    _, content = log.model.snapshot()
-    assert restored(log, content).digest() == log.model.digest()
-    draw = np.random.default_rng(3)
-    for _ in range(200):
-        broken = bytearray(content)
-        broken[draw.integers(len(content))] ^= 1 << int(draw.integers(8))
-        with pytest.raises(BadSnapshot):
-            restored(log, bytes(broken))
-    for cut in (0, 5, 11, 40, len(content) - 1):
-        with pytest.raises(BadSnapshot):
-            restored(log, content[:cut])
-
-
 def test_events_come_in_order_or_not_at_all():
     log = Log().eventful()
     model = log.model_at(10)
@@ -163,7 +129,7 @@ def floats(*numbers):
 
 def made_model(policy, **settings):
     body = FirstItems.of(made_items())
-    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1))
+    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1, OTHER_BUILD))
 
 
 @pytest.mark.parametrize(
@@ -283,14 +249,9 @@ def test_clicks_examined_and_contexts_are_in_the_log_and_outlive_restarts(open_s
     _write_parquet(iter(events), tmp_path / "log.parquet")
     for row, event in zip(pl.read_parquet(tmp_path / "log.parquet").to_dicts(), events, strict=True):
         assert [row[name] for name in columns] == [event.get(name) for name in columns]
-    digest, content = shop.digest(), b"".join(shop.export())
-    for restored_from in (0, 4):
-        if restored_from:
-            shop.snapshot()
-        shop.restart()
-        assert (shop.digest(), shop.describe()["restored_from"]) == (digest, restored_from)
-    with shop_at(tmp_path / "other.db", policy="random") as other:
-        assert other.service.import_model("copy", content).digest() == digest
+    digest = shop.digest()
+    shop.restart()
+    assert shop.digest() == digest
 
 
 def test_a_slate_whose_token_would_be_too_long_is_refused(open_shop):
@@ -314,3 +275,107 @@ def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it():
     }  # fmt: skip
     assert {f"firstclick.{name}" for name in wanted} <= hashed
     assert "firstclick.policies.vac2_ucb" not in hashed, "another policy decides nothing"
+
+
+# In plain Python all of them take seconds; compiled, minutes.
+OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
+
+
+@pytest.mark.others
+@pytest.mark.parametrize("name", sorted(OURS) if PLAIN else COMPILED)
+def test_log_of_every_policy_replays_to_one_state(name):
+    policy = OURS[name]
+
+    def some_items(*arguments, **more):
+        made = made_items(*arguments, **more)
+        shares = [item._replace(features=abs(item.features) / 3) for item in made]
+        return shares if policy.unit_features else made
+
+    log = Log(name, some_items())
+    log.play(12)
+    if policy.growable:
+        log.put(some_items(2, first=50))
+    log.withdraw("i2")
+    log.play(8, seed=1)
+    log.roll_back(9)
+    log.play(5, seed=2)
+    log.model.warm_up()
+    if policy.growable:
+        log.put([*some_items(seed=5)[4:7], *some_items(1, first=60)])
+        log.set_available(off=("i3",))
+        log.play(6, seed=3)
+        assert "i3" not in log.model.recommend(0).items
+    assert log.model_at(len(log.events)).digest() == log.model.digest()
+    model = restored(log, log.model_at(17).snapshot()[1])
+    model.apply(log.events[17:], log.known_at)
+    assert model.digest() == log.model.digest()
+
+
+# Stopped and started again at any time, a service goes on as if nothing had been
+
+STEPS = 120
+
+
+def play_step(shop, step, *, features=True):
+    """Do what this step's number alone decides; return the slate that was shown."""
+    slate = shop.recommend(request_id=f"step {step}")
+    click = (step * 7) % (K + 2)
+    shop.feedback(slate, click if click < len(slate.items) else None)
+    if step % 11 == 5:
+        shop.put_items(new_items(1, first=100 + step, features=features))
+    elif step % 11 == 8:
+        (other,) = new_items(1, first=step, features=features)
+        shop.put_items([items(features)[step % len(IDS)]._replace(features=other.features)])
+    elif step % 17 == 3:
+        shop.withdraw_items([IDS[step % len(IDS)]])
+    elif step % 53 == 50:
+        shop.roll_back(step // 2)
+    return slate.items
+
+
+@pytest.mark.parametrize(
+    ("policy", "features"),
+    [
+        ("cascade-mixed", True), ("cascade-mixed", False), ("cascade-lin-ts", True), ("cascade-ts", False),
+        pytest.param("ranked-lin-ts", True, marks=OTHERS),
+    ],
+)  # fmt: skip
+def test_resumed_is_uninterrupted(open_shop, policy, features, tmp_path):
+    stops = set(np.random.default_rng(len(policy)).choice(STEPS, 6, replace=False).tolist())
+    clocks = Clock(), Clock()
+    whole, stopped = (
+        open_shop(tmp_path / f"{n}.db", policy=policy, features=features, clock=clock)
+        for n, clock in enumerate(clocks)
+    )
+    for step in range(STEPS):
+        slates = [play_step(shop, step, features=features) for shop in (whole, stopped)]
+        assert slates[0] == slates[1], step
+        for clock in clocks:
+            clock.move(1)
+        if step in stops:
+            if step % 2:
+                stopped.snapshot()
+            stopped.restart()
+    assert stopped.digest() == whole.digest()
+
+
+def test_rollbacks_of_rollbacks_are_replayed_once(open_shop, monkeypatch):
+    """Were the log replayed for each of a dozen, its events would be replayed thousands of times."""
+    shop = open_shop(policy="cascade-lin-ts")
+    for step in range(12):
+        play_step(shop, 2 * step)
+        shop.roll_back(shop.seq - step % 2)
+    shop.snapshot()
+    digest, changes = shop.digest(), []
+    for kind, change in ((Model, Model._change), (CatalogState, CatalogState.apply)):
+
+        def counted(self, event, *more, change=change):
+            changes.append(event.seq)
+            change(self, event, *more)
+
+        monkeypatch.setattr(kind, change.__name__, counted)
+    assert shop.audit().equal
+    assert shop.service.import_model("again", b"".join(shop.export())).seq == shop.seq
+    shop.restart()
+    assert shop.digest() == digest
+    assert 2 * shop.seq < len(changes) < 20 * shop.seq

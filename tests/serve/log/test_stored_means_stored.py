@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,10 +22,9 @@ OTHER_DEFAULTS = [
     ("policies/cascade_ts.py", "a: float = param(1.0,", "a: float = param(2.0,"),
     ("policies/research/cascade_swucb.py", "window: int = param(2146,", "window: int = param(20,"),
 ]
-OTHER_VERSION = [("policies/cascade_ts.py", 'name = "cascade-ts"', 'name = "cascade-ts"\n    version = 2')]
 # A parameter of another name: what is stored cannot be read as settings of today.
 OTHER_PARAMETERS = [
-    *OTHER_VERSION,
+    ("policies/cascade_ts.py", 'name = "cascade-ts"', 'name = "cascade-ts"\n    version = 2'),
     ("policies/cascade_ts.py", "a: float = param(", "attractions: float = param("),
     ("policies/cascade_ts.py", "numbers.a", "numbers.attractions"),
 ]
@@ -119,21 +117,17 @@ def later(folder, edits):
     return folder
 
 
-def run(package, *arguments, code=0):
-    """What a program prints with this copy of the package, where kernels are plain Python."""
-    environment = os.environ | {
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": os.pathsep.join(map(str, [package, *sys.path])),
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == code, done.stderr[-3000:]
-    return done.stdout if code == 0 else done.stderr
-
-
 def shown_by(package, stored):
-    return json.loads(run(package, "-c", PROGRAM, *stored))
+    """What the program prints with this copy of the package, where kernels are plain Python."""
+    path = os.pathsep.join(map(str, [package, *sys.path]))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, *stored],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
 
 
 def test_other_defaults_change_no_slate_of_a_stored_model(tmp_path, stored, before):
@@ -152,30 +146,3 @@ def test_another_version_of_a_policy_stops_its_models_only(tmp_path, stored, bef
         assert "by version 1 of cascade-ts, and this firstclick has version 2" in after[name]
     assert "start a new Ranker" in after["ranker"]
     assert "`firstclick relearn counts --name NEW --store STORE`" in after["counts"]
-
-
-@pytest.mark.long
-def test_model_of_another_version_is_relearned_from_its_log_or_export(tmp_path, stored, before):
-    package, store, other = later(tmp_path / "later", OTHER_VERSION), stored[0], str(tmp_path / "other.db")
-    file = str(tmp_path / "counts.model")
-
-    def command(*words, package=package, code=0):
-        return run(package, "-m", "firstclick", *words, code=code)
-
-    # After a minute there is one more event, which counts recommended slates.
-    report = command("audit", "--store", store)
-    assert re.search(r"counts: not \w+, [45] events: it was learned by version 1", report)
-    relearn = ("relearn", "counts", "--store", store, "--name")
-    for taken in ("counts", "window"):
-        assert f"{taken!r} is taken" in command(*relearn, taken, code=2)
-    command(*relearn, "again")
-    again = shown_by(package, [store])
-    assert again.keys() == {"counts", "window", "linear", "again"}
-    assert again["again"] == before["counts"], "only the number has changed"
-    assert len(command("log", "counts", "--store", store, "--kind", "feedback").splitlines()) == 3
-    command("export", "counts", "--store", store, "--out", file, package=NOW)
-    refused = command("import", file, "--store", other, code=2)
-    assert "the file was learned by version 1 of cascade-ts" in refused
-    assert "firstclick import --relearn" in refused
-    command("import", file, "--store", other, "--relearn")
-    assert shown_by(package, [other])["counts"] == before["counts"]

@@ -4,20 +4,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from scipy.stats import t
 
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.report.figures import figure_bytes
 from firstclick.studies.guide.data_worlds import LIMITS, DataWorld
 from firstclick.studies.guide.decision import answer, decision_block, decision_page
-from firstclick.studies.guide.figure import SCALE, color_of, guide_figure
+from firstclick.studies.guide.figure import guide_figure
 from firstclick.studies.guide.fitting import Contender
-from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, sweep_section
+from firstclick.studies.guide.page import guide_page, guide_table, leaders_table
 from firstclick.studies.guide.standings import Line, lines_of
-from firstclick.studies.guide.stock import stock_worlds
-from firstclick.studies.guide.summary import LEAST, REFERENCES, Summary, summaries, times
+from firstclick.studies.guide.summary import LEAST, Summary, summaries, times
 from firstclick.studies.guide.sweep import sweep_block, swept
+from firstclick.studies.guide.worlds import worlds_named
 
 
 def contender(world, name, regret, *, policy=None, n_items=16, rank=None, clicks=()):
@@ -41,7 +40,7 @@ def lines():
     return lines_of(
         [
             contender(world, name, given[place], policy=f"{name}:horizon=50" if name == "top-rank" else name)
-            for place, world in enumerate(stock_worlds(["few-items", "topics-and-more"]))
+            for place, world in enumerate(worlds_named(["few-items", "topics-and-more"]))
             for name, given in regrets.items()
         ],
         50,
@@ -50,25 +49,19 @@ def lines():
 
 def test_table_has_shares_of_random_order_and_leaders_in_bold(lines):
     page = guide_page(lines, everything=True)
-    assert " | few-items | topics-and-more |" in page
     rows = {row.split("`")[1]: row.split(" | ")[2:] for row in page.splitlines() if row.startswith("| `")}
     assert rows["cascade-kl-ucb"] == ["**10**°", "50 |"]
     assert rows["cascade-lin-ts"] == ["–", "**−1.8** |"]
     assert rows["random"] == ["100", "100 |"]
-    assert "Regret after 50 steps" in page
-    assert "mean of 2 runs" in page
     order = [page.index(f"| `{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
     assert order == sorted(order)
-    assert page.index("**Counts for each item**") < page.index("`cascade-kl-ucb`")
 
 
 def test_research_policies_stand_in_the_appendix(lines):
     main, appendix = guide_page(lines).split("## Appendix: all policies\n")
     assert "top-rank" not in main
-    assert "| `top-rank` | " in appendix
     assert "- `top-rank:horizon=50`" in appendix
     assert main.count("| `cascade-kl-ucb` |") == appendix.count("| `cascade-kl-ucb` |") == 1
-    assert ("need features" in main, "need features" in appendix) == (True, False)
     # Below the table stand the worlds and the policies that are missing; the terminal gets the leaders.
     text = guide_table(lines)
     assert any(line.startswith("- **few-items**: Sixteen items") and "± 10" in line for line in text)
@@ -79,24 +72,13 @@ def test_research_policies_stand_in_the_appendix(lines):
 
 def test_the_table_begins_with_the_summary_of_several_worlds(lines):
     page = guide_page(lines, everything=True)
-    assert "| | times the best reference | few-items |" in page
     # cascade-ts is the only reference of the first world. In the second cascade-lin-ts wins more than the
     # best slate: that counts as a thousandth of what random order loses, 0.11.
     assert "| `cascade-ts` | 23, worst 514 in topics-and-more | 30" in page
-    assert "| `cascade-lin-ts` | 1.00, worst 1.00 in topics-and-more | – |" in page
-    assert "| `cascade-kl-ucb` | 13, worst 500 in topics-and-more |" in page
-    named = [f"`{name}`" for name in REFERENCES if name in ("cascade-ts", "cascade-lin-ts")]
-    assert f"({', '.join(named)})" in page
-    assert "Regret below 0.1 % of random order's counts as that much" in page
-
-
-def test_one_world_and_policies_without_a_reference_have_no_summary(lines):
     alone = [line for line in lines if line.world == "few-items"]
-    assert "times the best reference" not in guide_page(alone)
-    assert "worst world" not in [text.get_text() for text in guide_figure(alone).axes[0].texts]
-    others = [line for line in lines if line.learner in ("cascade-kl-ucb", "random")]
-    assert "times the best reference" not in guide_page(others)
-    assert "| | few-items | topics-and-more |" in guide_page(others)
+    without = [line for line in lines if line.learner in ("cascade-kl-ucb", "random")]
+    shown = ["times the best reference" in guide_page(some) for some in (lines, alone, without)]
+    assert shown == [True, False, False]
 
 
 def test_figure_has_each_policy_and_world_and_the_same_bytes_each_time(lines):
@@ -105,16 +87,7 @@ def test_figure_has_each_policy_and_world_and_the_same_bytes_each_time(lines):
     words = [text.get_text() for text in axes.texts]
     for name in ("few-items", "topics-and-more", "cascade-kl-ucb", "random", "No click model"):
         assert words.count(name) == 1
-    bold = {text.get_text() for text in axes.texts if text.get_fontweight() == "bold"}
-    assert ({"10", "−1.8"} <= bold, "100" in bold) == (True, False)
-    assert "514 topics-and-more" in words
     assert figure_bytes(figure, "png") == figure_bytes(guide_figure(lines), "png")
-
-
-def test_colours_go_from_light_to_dark():
-    assert to_hex(color_of(-0.2)) == to_hex(color_of(0.0)) == SCALE[0][1]
-    assert to_hex(color_of(1.3)) == to_hex(color_of(1.0)) == SCALE[-1][1]
-    assert (np.diff([sum(color_of(share)) for share in np.linspace(0, 1, 40)]) < 0).all()
 
 
 WORLD = DataWorld("films.csv", "--interactions films.csv", 4, "Films.")
@@ -137,7 +110,6 @@ ONE_RUN = "One run cannot tell: "
     ("regrets", "random", "verdict", "ends"),
     [
         ({D: GOOD, A: (200, 190, 210, 220)}, None, TAKE_D, "all others lost clearly more."),
-        ({D: GOOD, A: (90, 130, 110, 130)}, None, TAKE_D, f"{A} cannot be told from it in 4 runs."),
         # Two runs that are both worse by a little.
         ({D: (100, 120), A: (101, 140), B: (300, 322)}, (900, 925), TAKE_D, "from it in 2 runs."),
         ({D: BAD, A: GOOD, B: (99, 117, 111, 117)}, None, TAKE_A, f" {B} cannot be told from it in 4 runs."),
@@ -174,17 +146,12 @@ def test_the_best_of_many_must_be_further_ahead_than_the_only_one():
 
 def test_page_begins_with_the_answer_and_has_spread_and_paired_differences():
     given = played({D: BAD, A: GOOD, B: None})
-    text = answer(given)
-    assert "110.0 ± 3.5 clicks in 5,000 steps, 200 fewer than" in text
-    assert "interval: 192 to 208" in text
     page = decision_page(given, WORLD)
     title, _, first = page.splitlines()[:3]
-    assert (title, first) == ("# Which policy for films.csv?", text)
-    assert f"more than {D} (90 %)" in page
+    assert (title, first) == ("# Which policy for films.csv?", answer(given))
     assert "| other-a | 110.0 ± 3.5 | 115 | 115 | −200 (−208 to −192) |" in page
     assert f"| {D} | 310.0 ± 4.1 | 317 | 320 | – |" in page
     assert all(f"- {limit}" in page for limit in LIMITS)
-    assert "How many items to show" not in page
     block = decision_block(given)
     assert (block.bold, len(block.rows)) == ({A}, 3)
 
@@ -225,10 +192,9 @@ def test_small_regret_and_worlds_without_a_reference():
     some = lost(first={"cascade-ts": 20}, second={"cascade-ts": 80, "cascade-lin-ts": 10})
     some.append(line("first", "cascade-lin-ts", float("nan"), "it needs features"))
     assert summaries(some)["cascade-lin-ts"] == Summary(1.0, 1.0, "second")
-    # Without a reference or any regret there is no summary.
-    assert summaries(lost(first={"logistic-ts": 20})) == {}
+    # Without any regret there is no summary.
     assert summaries([line("first", "cascade-ts", 0.0), line("first", "random", 0.0)]) == {}
-    ratios = {1: "1.00", 9.99: "9.99", 9.996: "10", 1234.4: "1,234"}
+    ratios = {1: "1.00", 9.996: "10", 1234.4: "1,234"}
     assert {ratio: times(ratio) for ratio in ratios} == ratios
 
 
@@ -254,7 +220,5 @@ def test_sweep_has_a_row_for_each_size_and_a_section_on_the_page(lines):
         ("few k=3", "1", "80.0%", "20.0%", "10.0 ± 0", "25.0%"),
         ("few k=3", "2", "90.0%", "60.0%", "10.0 ± 0", "25.0%"),
     )
-    assert "| few k=3 | 2 | 90.0% | 60.0% | 10.0 ± 0 | 25.0% |" in sweep_section(swept_lines)
-    assert sweep_section([]) == []
     for swept_too, expected in (((), False), ((swept_lines,), True)):
         assert ("## How many items to show" in guide_page(lines, *swept_too)) == expected

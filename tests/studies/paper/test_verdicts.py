@@ -67,8 +67,6 @@ def test_figures_have_the_ratio_its_interval_limits_and_order_of_magnitude():
     assert (part["runs"], part["confidence"], part["kind"]) == (11, 0.95, "ratio")
     assert (finding.verdict, finding.reason) == (FAILS, "not above 100")
     assert re.search(r"28,000 / 700 = 40\.\d+ \(39\.\d+ to 40\.\d+\), 1\.6 orders", finding.measured[0])
-    (other,) = pair(words.SIMILAR, 2.0).figures["parts"]
-    assert "orders_of_magnitude" not in other
 
 
 A, B = Case(RANKED, 16), Case(LIN_TS, 16)
@@ -122,13 +120,6 @@ def test_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows():
     criterion = regrets(NINE, words.INCREASES, *RISING, measure="reward")
     assert found(criterion, by_k(700, 2_000, 4_000)).verdict == HOLDS
     assert found(criterion, by_k(700, 2_000, 9_000)).verdict == FAILS
-    # The best slate outgrows the policy exactly where regret rises.
-    by_reward = found(best_gains_more(*RISING), by_k(700, 701, 900))
-    by_regret = found(regrets(NINE, words.INCREASES, *RISING), by_k(700, 701, 900))
-    assert by_reward.verdict == by_regret.verdict
-    for one, other in zip(by_reward.figures["parts"], by_regret.figures["parts"], strict=True):
-        for name in ("estimate", "low", "high", "means", "runs_inside"):
-            assert one[name] == other[name]
 
 
 @pytest.mark.parametrize(("at_first", "verdict"), [(0.3, HOLDS), (0.05, FAILS)])
@@ -252,7 +243,6 @@ def test_largest_of_very_uneven_runs_is_shown_beside_the_mean():
     assert re.search(r"1,42\d .*uneven.* \d{3}, .* 8,[67]\d\d$", finding.measured[0])
     even = found(criterion, {Case(): 700.0}, stuck={Case(): 1_300.0})
     assert "uneven" not in even.figures["parts"][0]
-    assert "uneven" not in even.measured[0]
 
 
 def test_a_word_with_other_limits_changes_the_rule_and_the_verdict():

@@ -7,7 +7,7 @@ from scipy.special import log_ndtr
 
 
 class Normals(NamedTuple):
-    """Normal scores with the methods of `quadrature.Scores`."""
+    """Normal scores with the methods of `quadrature.LogitBeta`."""
 
     means: np.ndarray
     deviations: np.ndarray

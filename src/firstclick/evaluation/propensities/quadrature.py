@@ -11,7 +11,7 @@ Every G_m is kept at the nodes of Gauss-Legendre panels, in which it is the inte
 in which the integrand is not resolved are halved.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +31,6 @@ FALL = 46.0
 SURE = 1e-17
 
 
-class Scores(Protocol):
-    """Independent scores with smooth densities, each on the whole line."""
-
-    def log_density(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
-        """Of each item, a row, at each t, a column."""
-
-    def log_distribution(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
-        """The logarithm of the probability to be at most t."""
-
-    def centres(self, items: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
-        """About where the density of each item is largest, and how wide it is."""
-
-
 class LogitBeta(NamedTuple):
     """The logits of Beta(a, b) scores: the same order, and densities that are smooth at both ends."""
 
@@ -51,12 +38,14 @@ class LogitBeta(NamedTuple):
     b: Numbers
 
     def log_density(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
+        """Of each item, a row, at each t, a column."""
         a, b = self.a[items, None], self.b[items, None]
         # log of u^a (1 - u)^b / B(a, b), where u = 1 / (1 + exp(-t)).
         found: Numbers = a * -np.logaddexp(0.0, -t) + b * -np.logaddexp(0.0, t) - betaln(a, b)
         return found
 
     def log_distribution(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
+        """The logarithm of the probability to be at most t."""
         a, b = self.a[items, None], self.b[items, None]
         found = np.empty((len(items), len(t)))
         low = t < 0
@@ -67,6 +56,7 @@ class LogitBeta(NamedTuple):
         return found
 
     def centres(self, items: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+        """About where the density of each item is largest, and how wide it is."""
         a, b = self.a[items], self.b[items]
         return np.log(a / b), np.sqrt((a + b) / (a * b))
 
@@ -87,7 +77,7 @@ def _gauss_legendre() -> tuple[Numbers, Numbers, Numbers, Numbers]:
 X, WEIGHTS, INTEGRALS, COEFFICIENTS = _gauss_legendre()
 
 
-def ordered_chances(scores: Scores, same: NDArray[np.int64], places: Places) -> Numbers:
+def ordered_chances(scores: LogitBeta, same: NDArray[np.int64], places: Places) -> Numbers:
     """For 0, 1, 2, ... free places: the probability that the rows chosen come first, in order.
 
     `same` gives for each row the item of `scores` that has its law: rows with equal laws are one item.
@@ -129,7 +119,7 @@ def _factors(same: NDArray[np.int64], places: Places) -> _Factors:
     return _Factors(items, {pair: counts[items] for pair, counts in times.items()})
 
 
-def _first_edges(scores: Scores, items: NDArray[np.int64]) -> Numbers:
+def _first_edges(scores: LogitBeta, items: NDArray[np.int64]) -> Numbers:
     """Edges of panels that are fine near the centres of these items, and reach to where densities end."""
     centres, widths = scores.centres(items)
     edges = []
@@ -156,7 +146,7 @@ def _first_edges(scores: Scores, items: NDArray[np.int64]) -> Numbers:
 class _Panels:
     """The functions f_{a_m} R_m at the nodes of panels, from left to right."""
 
-    def __init__(self, scores: Scores, chosen: NDArray[np.int64], factors: _Factors) -> None:
+    def __init__(self, scores: LogitBeta, chosen: NDArray[np.int64], factors: _Factors) -> None:
         self._scores, self._chosen, self._factors = scores, chosen, factors
         self._left, self._half = np.empty(0), np.empty(0)
         self._values: dict[tuple[int, int], Numbers] = {}

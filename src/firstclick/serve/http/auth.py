@@ -126,7 +126,7 @@ def check_role(allowed: Roles, key: ApiKey | None, *, sent: bool) -> None:
             f"this needs an API key with the role {in_words(allowed)}, and {found}; "
             "send it as 'Authorization: Bearer fc_...'"
         )
-    # A role that this version does not know may do nothing.
+    # An unknown role may do nothing.
     if BY_NAME.get(key.role) not in allowed:
         raise Forbidden(
             f"this needs an API key with the role {in_words(allowed)}; this key's role is {key.role!r}"

@@ -126,11 +126,8 @@ def seen_by(event: Event, place: int, created: Created) -> Event:
 
 
 def drawn_by(created: Created, seq: int) -> int | None:
-    """The place of the origin that drew the slate of this event; None: the model itself, or nobody knows."""
-    for place, origin in enumerate(created.origins):
-        if origin.created.copied < seq <= origin.upto:
-            return place
-    return None
+    """The place of the origin that drew the slate of this event; None: the model itself."""
+    return next((place for place, origin in enumerate(created.origins) if seq <= origin.upto), None)
 
 
 def _earlier_items(body: ItemsChanged, place: int) -> ItemsChanged:

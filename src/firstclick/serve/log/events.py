@@ -113,12 +113,12 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     values: list[list[Any]]
     # How many items were new to who sent it; for each input, how many of these have a level that the encoder
     # does not know, and how many items a cell that it cannot read.
-    n_new: int = 0
-    unknown: list[int] = []
-    unreadable: list[int] = []
+    n_new: int
+    unknown: list[int]
+    unreadable: list[int]
     # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
     # next start puts nothing.
-    file_marks: list[str] = []
+    file_marks: list[str]
     earlier: dict[int, bytes] = {}  # as in `FirstItems`
 
     def table(self) -> NDArray[np.float64] | None:
@@ -280,6 +280,7 @@ class Created(msgspec.Struct, frozen=True):
     # can change them.
     key: int
     version: int
+    build: Build
     feature_scale: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None  # how raw values become features, see `Encoder`
     values: list[list[Any]] = []  # of each item, as people gave them, in the order of the encoder's inputs
@@ -287,12 +288,14 @@ class Created(msgspec.Struct, frozen=True):
     file_marks: list[str] = []  # as in `ItemsChanged`
     explore: float = 0.0  # as in `SettingsChanged`
     no_click_after: float = 0.0  # as in `SettingsChanged`
-    build: Build | None = None
-    # Events up to this one come from the log of another model, which drew their slates: `firstclick fork`.
-    copied: int = 0
     baseline: BaselineSet | None = None
-    # The models that they come from, the first one first.
+    # The models that earlier events come from, the first one first: `firstclick fork`.
     origins: list[Origin] = []
+
+    @property
+    def n_copied(self) -> int:
+        """The first so many events come from the log of another model, which drew their slates."""
+        return self.origins[-1].upto if self.origins else 0
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -525,6 +528,7 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             | {"settings": its.created.settings, "version": its.created.version}
             for its in body.origins
         ]
+        told["copied"] = body.n_copied
         for word in ("copied", "no_click_after", "baseline", "origins"):
             if not told[word]:
                 del told[word]

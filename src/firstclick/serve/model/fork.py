@@ -155,7 +155,6 @@ class Fork:
                 n_features=items.n_features,
                 items=msgspec.structs.replace(items, earlier={}),
                 feature_scale=None if self._after is None else self._after.as_json(),
-                copied=head,
                 origins=[
                     *origin.origins,
                     origin_of(origin, name, id, head, same_features=self._before == self._after),

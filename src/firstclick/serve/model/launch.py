@@ -52,7 +52,7 @@ class Launch:
 
     def __init__(self, key: np.uint64, created: Created, catalog: Catalog) -> None:
         self._key, self._catalog = key, catalog
-        self._copied = created.copied  # Slates up to this event were shown by another model.
+        self._copied = created.n_copied  # Slates up to this event were shown by another model.
         self.baseline: Baseline | None = None
         self.since = 1  # The event that the list came with: earlier slates say nothing of it.
         self.file_mark = ""
@@ -206,22 +206,15 @@ class Launch:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """All of it but the arrays; empty if there never was a list or a trial."""
-        page: dict[str, Any] = {}
-        if self.since > 1:
-            page["since"] = self.since
-        if self.baseline is not None:
-            page |= {
-                "items": list(self.baseline.items),
-                "max_loss": self.baseline.floor.max_loss,
-            }
-        if self.file_mark:
-            page["file_mark"] = self.file_mark
-        if self.trial is not None:
-            page["trial"] = self.trial.as_json()
-        if self._shared:
-            page["shared"] = self._shared
-        return page
+        """All of it but the arrays."""
+        baseline = self.baseline
+        return {
+            "since": self.since,
+            "baseline": baseline and [list(baseline.items), baseline.floor.max_loss],
+            "file_mark": self.file_mark,
+            "trial": self.trial and self.trial.as_json(),
+            "shared": self._shared,
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The numbers of the floor and of the trial."""
@@ -234,14 +227,15 @@ class Launch:
 
     def restore(self, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from a snapshot; LookupError, TypeError or ValueError if it does not fit."""
-        self.baseline, self.trial, self.file_mark = None, None, str(page.get("file_mark", ""))
-        self._shared = [int(trial) for trial in page.get("shared", [])]
-        self.since = int(page.get("since", 1))
-        if "items" in page:
-            self._set_baseline(self.since, BaselineSet(page["items"], page["max_loss"]))
+        self.baseline, self.trial, self.file_mark = None, None, str(page["file_mark"])
+        self._shared = [int(trial) for trial in page["shared"]]
+        self.since = int(page["since"])
+        if page["baseline"] is not None:
+            items, max_loss = page["baseline"]
+            self._set_baseline(self.since, BaselineSet(items, max_loss))
             assert self.baseline is not None
-            self.baseline.floor = Floor(page["max_loss"], array=arrays[FLOOR])
-        if "trial" in page:
+            self.baseline.floor = Floor(max_loss, array=arrays[FLOOR])
+        if page["trial"] is not None:
             of_trial = {name: array for name, array in arrays.items() if name.startswith(TRIAL)}
             self.trial = Trial.restored(
                 page["trial"], {name.removeprefix(TRIAL): array for name, array in of_trial.items()}

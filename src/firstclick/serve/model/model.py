@@ -166,7 +166,7 @@ class Model:
         self.appended = 1  # the last event that this process has put into the log
         # Why nothing more is appended: the store has another log. Another Model takes the place of this one.
         self.set_back = ""
-        self.builds = [created.build] if created.build is not None else []
+        self.builds = [created.build]
         self.warm_starts: list[str] = []  # the file of each log that was a head start: a hash, or nothing
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         # Events from 2 to the one before this are archived; their newest slate is of this time, in ms.

@@ -243,13 +243,13 @@ def first_event(
             feature_scale=fitted and fitted.as_json(),
             key=int(stream_key(drawn, "model", chosen.name, places)),
             version=chosen.version,
+            build=this_build(type(chosen)),
             encoder=None if encoder is None else encoder.as_json(),
             values=values,
             unavailable=[item.id for item in items if item.available is False],
             file_marks=list(file_marks),
             explore=share,
             no_click_after=check_wait(no_click_after),
-            build=this_build(type(chosen)),
         )
         model = Model(0, name, body)  # What the policy cannot work with it refuses now.
         if first_list := item_ids(baseline, "baseline"):

@@ -35,7 +35,6 @@ from firstclick.serve.store.store import StoredModel
 AT_ONCE = 1000
 
 LOST = "drawn from events that this log does not have"
-COPIED = "drawn by the model that this one was copied from"
 NOT_HERE = "drawn by a policy, or a version of one, that is not installed here"
 ARCHIVED = "drawn from events that are archived"
 UNREADABLE = "it cannot be read"
@@ -66,7 +65,8 @@ class Drawer(NamedTuple):
 def drawers_of(log: Log, stored: StoredModel) -> list[Drawer]:
     """Who has drawn the slates of a log: the model itself, then the models that it was copied from."""
     created = created_in(log, stored)
-    found = [Drawer(stored.name, created.policy, False, log, stored, created.copied)]
+    found = [Drawer(stored.name, created.policy, False, log, stored, created.n_copied)]
+    after = 0
     for place, origin in enumerate(created.origins):
         its = origin.created
         why_not = ARCHIVED if log.base(stored.id) is not None else ""
@@ -76,11 +76,8 @@ def drawers_of(log: Log, stored: StoredModel) -> list[Drawer]:
             why_not = NOT_HERE
         seen = OriginLog(log, created, place)
         head = StoredModel(stored.id, origin.model, origin.upto)
-        found.append(Drawer(origin.model, its.policy, True, seen, head, its.copied, why_not))
-    first = created.origins[0].created if created.origins else created
-    if first.copied:
-        unknown = StoredModel(stored.id, "", first.copied)
-        found.append(Drawer("", "", False, log, unknown, 0, COPIED))
+        found.append(Drawer(origin.model, its.policy, True, seen, head, after, why_not))
+        after = origin.upto
     return found
 
 

@@ -81,9 +81,7 @@ def trial_started(
         if other is not None and shared:
             _check_learns(other)
         found.append(
-            TrialArm(name, kind)
-            if other is None
-            else TrialArm(name, MODEL, other.name, other.created.key or 0)
+            TrialArm(name, kind) if other is None else TrialArm(name, MODEL, other.name, other.created.key)
         )
     by_name = {arm.name: arm for arm in found}
     return TrialStarted(

@@ -31,7 +31,7 @@ SQLITE_TABLES = [
         id INTEGER PRIMARY KEY AUTOINCREMENT, secret BLOB NOT NULL, created REAL NOT NULL)""",
     """CREATE TABLE api_key (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, role TEXT NOT NULL,
-        hash BLOB NOT NULL UNIQUE, created REAL NOT NULL)""",
+        hash BLOB NOT NULL UNIQUE, created REAL NOT NULL, model TEXT)""",
     # Models whose events are being put in, or removed, piece by piece: they have no row in `model`.
     "CREATE TABLE unfinished (model INTEGER PRIMARY KEY, touched REAL NOT NULL)",
     # What an archived model knew after event `seq`. The events below it, but for the first, are archived;
@@ -61,7 +61,7 @@ POSTGRESQL_TABLES = [
         created double precision NOT NULL)""",
     """CREATE TABLE firstclick_api_key (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, role text NOT NULL,
-        hash bytea NOT NULL UNIQUE, created double precision NOT NULL)""",
+        hash bytea NOT NULL UNIQUE, created double precision NOT NULL, model text)""",
     # Who is alive is known again within a second: not worth the disk. `heard` is the server's clock.
     """CREATE UNLOGGED TABLE firstclick_replica (
         name text PRIMARY KEY, seen double precision NOT NULL, seqs jsonb NOT NULL,

@@ -66,16 +66,6 @@ class ApiKey(NamedTuple):
     model: str | None = None
 
 
-# The role of a key in a web page. With a model it is stored as page:MODEL.
-OF_PAGE = "page"
-
-
-def _of_model(stored: ApiKey) -> ApiKey:
-    """A key as it is stored, with the model that its role names; no other role may."""
-    role, colon, model = stored.role.partition(":")
-    return stored._replace(role=role, model=model) if colon and role == OF_PAGE else stored
-
-
 class Database(Protocol):
     """Connections to a database. A statement has `?` for each value."""
 
@@ -506,21 +496,19 @@ class Store(ABC):
     def api_keys(self) -> list[ApiKey]:
         """The keys that are not revoked."""
         found = self._database.rows(
-            f"SELECT id, name, role, hash, created FROM {self.prefix}api_key ORDER BY id"
+            f"SELECT id, name, role, hash, created, model FROM {self.prefix}api_key ORDER BY id"
         )
-        return [_of_model(ApiKey(*row)) for row in found]
+        return [ApiKey(*row) for row in found]
 
     def add_api_key(
         self, name: str, role: str, hash: bytes, created: float, model: str | None = None
     ) -> ApiKey:
         """A new key; a page's may be good for one model alone."""
-        if model is not None:
-            assert role == OF_PAGE, role
-            role = f"{OF_PAGE}:{model}"
-        statement = f"INSERT INTO {self.prefix}api_key (name, role, hash, created) VALUES (?, ?, ?, ?)"
+        columns = "(name, role, hash, created, model)"
+        statement = f"INSERT INTO {self.prefix}api_key {columns} VALUES (?, ?, ?, ?, ?)"
         with self._database.transaction() as connection:
-            made = self._new_row(connection, statement, (name, role, hash, created))
-        return _of_model(ApiKey(made, name, role, hash, created))
+            made = self._new_row(connection, statement, (name, role, hash, created, model))
+        return ApiKey(made, name, role, hash, created, model)
 
     def revoke_api_key(self, key: int) -> bool:
         """Whether there was such a key, which is no longer good."""

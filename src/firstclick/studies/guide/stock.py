@@ -121,18 +121,13 @@ W = TypeVar("W", bound=_Named)
 
 
 def chosen(names: Sequence[str], among: Sequence[W]) -> tuple[W, ...]:
-    """The worlds of these names, in their usual order; all of them for no name."""
+    """The worlds of these names, in their usual order; all of them for no name.
+
+    >>> [world.spec for world in chosen(["types", "logistic"], STOCK)]
+    ['logistic:n_items=256,n_features=6', 'types:n_items=100,n_features=5,types=4']
+    """
     known = {world.name: world for world in among}
     for name in names:
         check_name("stock world", name, known)
     check_distinct("stock world", names)
     return tuple(world for world in among if not names or world.name in names)
-
-
-def stock_worlds(names: Sequence[str] = ()) -> tuple[StockWorld, ...]:
-    """The stock worlds of these names, in their usual order; all of them for no name.
-
-    >>> [world.spec for world in stock_worlds(["types", "logistic"])]
-    ['logistic:n_items=256,n_features=6', 'types:n_items=100,n_features=5,types=4']
-    """
-    return chosen(names, STOCK)

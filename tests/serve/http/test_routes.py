@@ -57,7 +57,7 @@ def files_of(site):
     return ["/", *paths]
 
 
-# The last is the role of a later version.
+# The last is not a role.
 @pytest.mark.parametrize("role", [None, "page", "read", "write", "admin", "owner"])
 def test_every_route_lets_in_its_roles_and_no_others(open_site, role):
     site = open_site(page_requests_per_second=0.0)

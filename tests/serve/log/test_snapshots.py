@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from firstclick.serve.log.snapshot import read_snapshot, write_snapshot
+from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from tests.support.shop import K, new_items, shop_at
 from tests.support.stores import sql
 
@@ -90,6 +90,15 @@ def test_broken_snapshot_is_skipped(written, place, damage, caplog):
             assert (shop.describe()["restored_from"], shop.digest()) == (older, written[1])
             assert shop.audit().equal
         assert f"shop: snapshot at {seq} is not used" in caplog.text
+
+
+def test_every_changed_bit_and_every_cut_is_noticed():
+    content = write_snapshot({"seq": 3, "history": [1, 2]}, {"counts": np.arange(4.0)})
+    for at in range(len(content)):
+        changed = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        for broken in (changed, content[:at]):
+            with pytest.raises(BadSnapshot):
+                read_snapshot(broken)
 
 
 def test_snapshot_beyond_the_log_is_not_used(place):

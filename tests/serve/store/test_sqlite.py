@@ -1,11 +1,8 @@
 """What a store in a SQLite file promises beside the rest: one owner, the disk, and errors one can act on."""
 
 import os
-import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -106,49 +103,6 @@ def test_full_disk_is_reported_and_work_continues_with_room(shop):
     connection.execute("PRAGMA max_page_count = 100000")
     assert [answer.seq for answer in shop.append(batch)] == list(range(2, 101))
     assert shop.check() == []
-
-
-FAILING_DISK = """
-import os, sys
-from tests.support.stores import feedback
-from firstclick.wire.errors import StoreBroken
-from firstclick.serve.store import open_store
-
-store = open_store(sys.argv[1])
-shop = store.create("shop", []).id
-for n in range(60):
-    try:
-        store.append([(shop, feedback(n))])
-        os.write(1, b"acked ")
-    except StoreBroken:
-        os.write(1, b"broken ")
-os._exit(0)
-"""
-
-
-def test_disk_that_really_fails_to_sync_once(path):
-    strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
-    if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
-        pytest.skip("strace, which lets a sync fail, cannot be used here")
-    failing = [
-        "-e",
-        "inject=fsync,fdatasync:error=EIO:when=30",
-        sys.executable,
-        "-c",
-        FAILING_DISK,
-        str(path),
-    ]
-    root = Path(__file__).parents[3]
-    done = subprocess.run([*strace, *failing], capture_output=True, text=True, check=True, cwd=root)
-    answers = done.stdout.split()
-    acked = answers.index("broken")
-    assert 5 < acked < 30
-    assert answers[acked:] == ["broken"] * (60 - acked), (
-        "one sync failed, and nothing was acknowledged after it"
-    )
-    with SqliteStore(path) as store:
-        assert store.models()[0].head in (acked, acked + 1)
-        assert store.check() == []
 
 
 @pytest.mark.parametrize("shop", [Tuning(checkpoint_pages=100)], indirect=True)

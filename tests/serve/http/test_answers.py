@@ -1,16 +1,122 @@
-"""Items and models over HTTP, and what Prometheus and a load balancer get."""
+"""Slates, feedback, items and models over HTTP: each outcome has its own status, and each is counted."""
 
+import asyncio
 from urllib.parse import quote
 
+import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from firstclick.serve import open_service
-from firstclick.serve.config import Settings
-from firstclick.serve.startup import open_for
+from firstclick.wire.errors import StoreBroken, Unavailable
 from tests.support.clock import Clock
 from tests.support.seam import BY_HAND
-from tests.support.serving import ITEMS
+from tests.support.serving import FEEDBACK, RECOMMEND, a_server
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def site(open_site, clock):
+    return open_site(of_service={"clock": clock, "tuning": BY_HAND})
+
+
+def outcomes(site):
+    """Return how often feedback had each outcome, from the metrics."""
+    families = text_string_to_metric_families(site.ask("GET", "/metrics").text)
+    samples = [
+        sample
+        for family in families
+        for sample in family.samples
+        if sample.name == "firstclick_feedback_total"
+    ]
+    return {sample.labels["outcome"]: sample.value for sample in samples if sample.value}
+
+
+def test_a_slate_has_items_scores_a_token_and_its_seq(site, clock):
+    answer = site.ask("POST", RECOMMEND, {})
+    assert answer.status_code == 200
+    slate = answer.json()
+    assert set(slate) == {"items", "scores", "token", "seq", "reasons"}
+    assert len(slate["items"]) == len(slate["scores"]) == 3
+    assert slate["reasons"] == ["policy"] * 3
+    assert answer.headers["firstclick-seq"] == str(slate["seq"]) == "1"
+    assert "firstclick-age" not in answer.headers
+    # While the store is silent, the age of what is known comes with it.
+    clock.move(12.34)
+    assert float(site.ask("POST", RECOMMEND, {}).headers["firstclick-age"]) == pytest.approx(12.3, abs=2.1)
+
+
+def test_every_outcome_has_its_status(site, clock):
+    old = site.recommend()["token"]
+    clock.move(8 * 86_400)
+    token = site.recommend()["token"]
+    answers = {
+        "accepted": site.feedback(token, click=1),
+        "duplicate": site.feedback(token, click=1),
+        "conflict": site.feedback(token, click=None),
+        "unknown": site.feedback(token[:-1] + ("B" if token.endswith("A") else "A"), click=1),
+        "expired": site.feedback(old, click=0),
+        "malformed": site.feedback(site.recommend()["token"], click=3),
+        "too-large": site.post_bytes(FEEDBACK, b" " * 1_000_001),
+    }
+    codes = {name: answer.status_code for name, answer in answers.items()}
+    assert codes == {
+        "accepted": 201, "duplicate": 200, "conflict": 409, "unknown": 404, "expired": 410, "malformed": 422,
+        "too-large": 413,
+    }  # fmt: skip
+    for name in ("accepted", "duplicate"):
+        assert answers.pop(name).json() == {"status": name, "seq": 2}
+    for name, answer in answers.items():
+        assert answer.json()["error"]["status"] == name
+        assert answer.json()["error"]["message"]
+    assert outcomes(site) == dict.fromkeys(codes, 1)
+    assert site.ask("GET", "/v1/models/shop").json()["seq"] == 2
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_slates_are_served_while_the_store_cannot_write(site, monkeypatch, broken):
+    def append(*batch):
+        raise StoreBroken("fsync failed") if broken else Unavailable("the disk is full", retry_after=2.5)
+
+    token = site.recommend()["token"]
+    with monkeypatch.context() as patch:
+        patch.setattr(site.service.store, "append", append)
+        answer = site.feedback(token, click=0)
+    assert answer.status_code == 503
+    assert answer.json()["error"]["status"] == "unavailable"
+    assert answer.headers["retry-after"] == ("1" if broken else "3")
+    assert site.ask("POST", RECOMMEND, {}).status_code == 200
+    assert outcomes(site) == {"unavailable": 1}
+    assert site.ask("GET", "/health/live").status_code == 200
+    # A broken store is not trusted again before a restart.
+    ready = site.ask("GET", "/health/ready")
+    assert ready.status_code == (503 if broken else 200)
+    assert not broken or "restart" in ready.json()["error"]["message"]
+    assert broken or site.feedback(token, click=0).status_code == 201
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_gets_nothing(site):
+    assert site.raw("POST", FEEDBACK, b'{"token": ', gone=True).sent == []
+    # The request that asks is the only one that runs.
+    assert "firstclick_requests_running 1.0" in site.ask("GET", "/metrics").text
+
+
+def test_one_token_from_many_connections_is_counted_once(tmp_path):
+    async def storm(address):
+        async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+            slate = (await client.post(RECOMMEND, json={})).json()
+            body = {"token": slate["token"], "click": 2}
+            answers = await asyncio.gather(*(client.post(FEEDBACK, json=body) for _ in range(200)))
+            return sorted(answer.status_code for answer in answers)
+
+    with a_server(tmp_path) as server:
+        assert asyncio.run(storm(server.address)) == [200] * 199 + [201]
+
+
+# Items and models
 
 SHOP = "/v1/models/shop"
 OCTETS = "application/octet-stream"
@@ -23,21 +129,6 @@ def item_ids(site, query=""):
 def report_some(site, n):
     for _ in range(n):
         assert site.feedback(site.recommend()["token"], click=0).status_code == 201
-
-
-def test_items_come_change_and_go(site):
-    put = site.ask("PUT", f"{SHOP}/items/milk", {"name": "Milk", "features": [0.5, 0.5]})
-    assert (put.status_code, put.json()) == (200, {"seq": 2})
-    assert item_ids(site) == ["espresso", "tea", 7, "cake", "milk"]
-    # Again, as when no answer came.
-    for seq in (3, 4):
-        assert site.ask("DELETE", f"{SHOP}/items/milk").json() == {"seq": seq}
-    assert site.ask("DELETE", f"{SHOP}/items/cheese").status_code == 404
-    put = [{"id": 100 + i, "name": f"n{i}", "group": "g", "features": [i, 1]} for i in range(50)]
-    bulk = site.ask("POST", f"{SHOP}/items:bulk", {"put": put, "withdraw": ["tea", 7, "tea"]})
-    assert item_ids(site) == ["espresso", "cake", *range(100, 150)]
-    description = site.ask("GET", SHOP).json()
-    assert (description["withdrawn"], description["seq"]) == (3, bulk.json()["seq"])
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
@@ -74,8 +165,11 @@ def test_an_id_may_be_any_text(site):
         path = f"{SHOP}/items/{quote(item, safe='').replace('.', '%2e')}"
         assert site.ask("PUT", path, {"features": [1, 1]}).status_code == 200
         assert item in item_ids(site)
-        assert site.ask("DELETE", path).status_code == 200
+        # Again, as when no answer came.
+        seq = site.ask("GET", SHOP).json()["seq"]
+        assert [site.ask("DELETE", path).json() for _ in range(2)] == [{"seq": seq + 1}, {"seq": seq + 2}]
         assert item not in item_ids(site)
+    assert site.ask("DELETE", f"{SHOP}/items/cheese").status_code == 404
 
 
 def test_items_are_listed_some_at_a_time(site):
@@ -153,62 +247,3 @@ def test_metrics_can_be_parsed_and_count_requests(site):
     assert 0 <= values["exploring_share", "shop"] <= 1
     assert values["process_resident_memory_bytes",] > 0
     assert ("snapshot_seq", "shop") in values
-
-
-def test_ready_says_why_not(open_site):
-    clock = Clock()
-    of_service = {"clock": clock, "tuning": BY_HAND}
-    site = open_site(of_service=of_service, durability="relaxed", max_lag=2.0)
-    ready = (200, {"status": "ready", "durability": "relaxed"})
-    answer = site.ask("GET", "/health/ready")
-    assert (answer.status_code, answer.json()) == ready
-    clock.move(9.0)
-    silent = site.ask("GET", "/health/ready")
-    assert silent.status_code == 503
-    assert "store has not answered" in silent.json()["error"]["message"]
-    site.service.run_background()
-    assert site.ask("GET", "/health/ready").status_code == 200
-
-
-def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypatch):
-    """In the log, so acknowledged; but not learned, and maintenance cannot make up for it."""
-
-    def broken(*_, **__):
-        raise RuntimeError("cannot fold")
-
-    monkeypatch.setattr(site.shop.internals, "apply", broken)
-    monkeypatch.setattr("firstclick.serve.service.catch_up", broken)
-    monkeypatch.setattr("firstclick.serve.maintenance.catch_up", broken)
-    report_some(site, 1)
-    site.service.run_background()
-    site.service.maintenance._behind_since["shop"] -= 5
-    answer = site.ask("GET", "/health/ready")
-    assert answer.status_code == 503
-    assert "behind its log" in answer.json()["error"]["message"]
-
-
-def test_a_model_of_another_version_is_not_served_and_the_others_are(open_site, tmp_path, monkeypatch):
-    """No restart would serve it: a server that is never ready again would take the other models down."""
-    store, catalog = str(tmp_path / "shop.db"), tmp_path / "items.csv"
-    with open_service(store) as service:
-        service.create("counts", policy="cascade-ts", k=2, items=ITEMS)
-    monkeypatch.setattr("firstclick.policies.cascade_ts.CascadeTS.version", 2)
-    catalog.write_text("id\na\nb\nc\n")
-    service, _, notes = open_for(
-        Settings(store=store, name="counts", policy="cascade-ts", k=2, catalog=catalog)
-    )
-    service.close()
-    assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
-    site = open_site()
-    ready = site.ask("GET", "/health/ready")
-    assert (ready.status_code, ready.json()["not_served"]) == (200, ["counts"])
-    assert len(site.recommend()["items"]) == 3
-    refused = site.ask("POST", "/v1/models/counts/recommend", {})
-    assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
-    assert "retry-after" not in refused.headers, "trying again does not help"
-    assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
-    site.service.run_background()
-    site.shop.delete()
-    unready = site.ask("GET", "/health/ready")
-    assert unready.status_code == 503
-    assert "model 'counts' cannot be served" in unready.json()["error"]["message"]
