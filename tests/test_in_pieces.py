@@ -18,6 +18,8 @@ def test_sorted_as_in_one_go():
     # Equal ones stay in their order, across pieces too.
     assert sorted_pieces(pairs, key=lambda pair: pair[0]) == sorted(pairs, key=lambda pair: pair[0])
     assert sorted_pieces([]) == []
+    drop(pairs)
+    assert pairs == []
 
 
 def test_the_same_json():
@@ -31,11 +33,7 @@ def test_the_same_json():
         list(json_pieces(page, allow_nan=False))
 
 
-@pytest.mark.parametrize(
-    "row",
-    [[1, 2], [0.5, 2], [True, 1], np.array([1.0, 2.0]), 7, [2**63, 1]],
-    ids=str,
-)
+@pytest.mark.parametrize("row", [[1, 2], [0.5, 2], [True, 1], np.array([1.0, 2.0]), 7, [2**63, 1]], ids=str)
 def test_the_same_array(row):
     rows = [row] * (LONG - 1) + [[-1.5, 2] if isinstance(row, list | np.ndarray) else -1.5]
     made, wanted = array_of(rows), np.asarray(rows)
@@ -48,9 +46,3 @@ def test_what_is_no_table_of_numbers_is_left_to_numpy():
     assert array_of([*rows, ["a", "b"]]).dtype.kind == "U"
     with pytest.raises(ValueError, match="inhomogeneous"):
         array_of([*rows, [1, 2, 3]])
-
-
-def test_dropped():
-    values = list(range(LONG))
-    drop(values)
-    assert values == []

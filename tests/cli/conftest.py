@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from firstclick.cli import main
+from firstclick.click_models.click_fit import ClickFit
 
 
 class Outcome(NamedTuple):
@@ -87,6 +88,18 @@ def write_movielens(folder, n_users=120, n_movies=290):
         for movie in range(n_movies + 3)
     ]
     (folder / "movies.dat").write_text("".join(movies), encoding="latin-1")
+
+
+def write_fit(folder):
+    """Write fit.npz: a page of three positions, no water was shown to users on a desk."""
+    fit = ClickFit(
+        model="pbm", items=("tea", "cocoa", "milk", "juice", "water"), segments=("desk", "phone, old"),
+        shares=np.array([0.75, 0.25]), satisfaction=np.empty((0, 0)), chances=np.array([1.0, 0.5, 0.2]),
+        attraction=np.array([[0.1, 0.2, 0.3, 0.4, 0.5], [0.5, 0.4, 0.3, 0.2, 0.1]]),
+        looks=np.array([[9.0, 9.0, 9.0, 9.0, 0.0], [9.0, 9.0, 9.0, 9.0, 9.0]]), k=3, slates=100.0,
+    )  # fmt: skip
+    fit.save(folder / "fit.npz")
+    return fit
 
 
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xterm", "COLUMNS": "80"}

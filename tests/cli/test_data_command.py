@@ -1,73 +1,50 @@
 """`firstclick data`: sources, download, describe."""
 
-import hashlib
 import io
 import json
 import re
 import sys
-import threading
-import zipfile
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from firstclick.data.sources import make_source, source_classes
-from firstclick.data.sources.download import ARCHIVES, find_archive
+from firstclick.data.sources.download import download as fetch
 
 SMALL = "synthetic-movielens:n_users=300,n_items=400"
 DOWNLOAD = ("data", "download", "movielens-1m")
 
 
 @pytest.fixture
-def requests(monkeypatch):
-    """MovieLens 1M as a small zip file on loopback; the requests it gets."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as packed:
-        for name in find_archive("movielens-1m").members:
-            packed.writestr(f"ml-1m/{name}", f"this is {name}")
-    content, paths = file.getvalue(), []
+def downloads(monkeypatch):
+    """What is downloaded, without a network; tests/data downloads from a server."""
+    titles = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            paths.append(self.path)
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def fetch_here(archive, folder, progress):
+        if archive.lacks(folder):
+            titles.append(archive.title)
+            (folder / archive.folder).mkdir(parents=True)
+            for name in archive.members:
+                (folder / archive.folder / name).write_text("")
+        return fetch(archive, folder, progress)
 
-        def log_message(self, *_):
-            pass
-
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        address = f"http://127.0.0.1:{http.server_port}/ml-1m.zip"
-        served = replace(
-            ARCHIVES["movielens-1m"], address=address, md5=hashlib.md5(content).hexdigest()
-        )  # fmt: skip
-        monkeypatch.setitem(ARCHIVES, "movielens-1m", served)
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield paths
-        http.shutdown()
-        thread.join()
+    monkeypatch.setattr(sys.modules["firstclick.cli.data"], "fetch", fetch_here)
+    return titles
 
 
-def test_terms_are_agreed_to_before_anything_is_downloaded(run, requests, folder):
+def test_terms_are_agreed_to_before_anything_is_downloaded(run, downloads, folder):
     refused = run(*DOWNLOAD)
     assert (refused.code, refused.out) == (2, "")
     assert "Harper" in refused.err
     assert refused.err.endswith("error: nobody is here to agree to the terms above; if you do, say --yes\n")
-    assert (requests, list(folder.iterdir())) == ([], [])
+    assert downloads == []
     seen = run(*DOWNLOAD, "--data", "mine", "--yes")
     assert (seen.code, seen.out) == (0, "mine/ml-1m\n")
-    assert (folder / "mine/ml-1m/ratings.dat").read_text() == "this is ratings.dat"
     assert "firstclick data describe movielens --data mine/ml-1m" in seen.err
-    assert "University of Minnesota" in seen.err
+    assert "Harper" in seen.err
     again = run(*DOWNLOAD, "--data", "mine")
     assert (again.code, again.out) == (0, "mine/ml-1m\n")
     assert "MovieLens 1M is there already" in again.err
-    assert requests == ["/ml-1m.zip"]
+    assert len(downloads) == 1
 
 
 class Typed(io.StringIO):
@@ -76,21 +53,16 @@ class Typed(io.StringIO):
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("YES\n", 0), ("\n", 2), ("no\n", 2), ("", 2)])
-def test_on_a_terminal_it_asks(run, requests, monkeypatch, answer, code):
+def test_on_a_terminal_it_asks(run, downloads, monkeypatch, answer, code):
     monkeypatch.setattr(sys, "stdin", Typed(answer))
     monkeypatch.setattr(sys.modules["firstclick.cli.data"], "_on_a_terminal", lambda: True)
     seen = run(*DOWNLOAD)
-    assert (seen.code, len(requests)) == (code, code == 0)
+    assert (seen.code, len(downloads)) == (code, code == 0)
     assert "Do you agree? [y/N]" in seen.err
     assert ("nothing was downloaded, because the terms were not agreed to" in seen.err) == (code == 2)
 
 
-def test_interrupted_download_is_kept_and_a_damaged_one_is_not(run, requests, monkeypatch):
-    monkeypatch.setitem(ARCHIVES, "movielens-1m", replace(ARCHIVES["movielens-1m"], md5="0" * 32))
-    seen = run(*DOWNLOAD, "--yes")
-    assert (seen.code, seen.out) == (1, "")
-    assert "thrown away" in seen.err
-
+def test_interrupted_download_is_kept(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -106,10 +78,8 @@ def test_description_has_all_numbers_and_fits_the_screen(run):
     assert (seen.code, seen.err) == (0, "")
     assert seen.out.startswith("Synthetic stand-in for MovieLens\n")
     for words in (
-        r"\nusers +300\n", r"\nitems +400\n", r"\ndensity +2\.\d\d%\n", r"\nusers whom nothing attracts +",
-        r"\nmost attractive items +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){10}",
+        r"\nusers +300\n", r"\nmost attractive items +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){10}",
         r"\nbest slate of 4, greedy +attraction\n(synthetic movie \d{4} +\d+\.\d+% *\n){4}",
-        r"clicked by \d\d\.\d% of users; the 4 most attractive: \d\d\.\d%\n",
         r"\n *least +10% +25% +median +75% +90% +99% +most *\n", r"\nAdventure +\d+ +\d\.\d\d%",
     ):  # fmt: skip
         assert re.search(words, seen.out), words
@@ -122,13 +92,11 @@ def test_description_has_all_numbers_and_fits_the_screen(run):
 def test_description_as_json_has_the_same_numbers(run):
     page = json.loads(run("data", "describe", SMALL, "--json").out)
     assert page["source"] == SMALL
-    assert (page["title"], page["synthetic"]) == ("Synthetic stand-in for MovieLens", True)
-    assert (page["users"], page["items"], page["group"]) == (300, 400, None)
-    data = make_source(SMALL).load(None)
-    assert page["attracted_pairs"] == len(data.items)
-    assert page["best_click_probability"] >= page["popular_click_probability"] > 0.5
-    sizes = {name: len(items) for name, items in data.groups().items()}
-    assert {group["name"]: group["items"] for group in page["groups"]} == sizes
+    assert (page["users"], page["items"], page["group"], page["synthetic"]) == (300, 400, None, True)
+    groups = make_source(SMALL).load(None).groups()
+    assert {group["name"]: group["items"] for group in page["groups"]} == {
+        name: len(items) for name, items in groups.items()
+    }
     assert json.loads(run("data", "describe", SMALL, "--group", "Crime", "--json").out)["group"] == "Crime"
 
 
@@ -136,9 +104,7 @@ def test_your_own_table_is_described_in_any_encoding(run, folder):
     (folder / "sales.csv").write_text("customer,film\n7,Alien [1979]\n7,Brazil\n19,Brazil\n")
     seen = run("data", "describe", "table:user=customer,item=film", "--data", "sales.csv")
     assert (seen.code, seen.err) == (0, "")
-    assert re.search(r"\nBrazil +100%", seen.out)
     assert "Alien [1979]" in seen.out
-    assert "best slate of 2" in seen.out
     assert "group" not in seen.out
     (folder / "latin.csv").write_bytes("1,café\n2,thé\n".encode("iso-8859-1"))
     assert "café" in run("data", "describe", "table:encoding=iso-8859-1", "--data", "latin.csv").out

@@ -32,8 +32,7 @@ def test_demo_needs_nothing_and_leaves_a_report(run, folder, few):
     seen = run(*SMALL)
     assert seen.code == 0
     assert sorted(row.split()[0] for row in seen.out.splitlines()[1:]) == ["cascade-ts,", "random"]
-    first, played, report = seen.err.splitlines()
-    assert first.endswith("users x 2,000 items, of which 256 compete for 4 places")
+    _, played, report = seen.err.splitlines()
     assert (played, report) == ("2 policies x 2 runs x 30 steps", "report: firstclick-demo/report.html")
     assert [path.name for path in folder.iterdir()] == ["firstclick-demo"]
     files = sorted(path.name for path in (folder / "firstclick-demo").iterdir())
@@ -41,12 +40,8 @@ def test_demo_needs_nothing_and_leaves_a_report(run, folder, few):
     page = (folder / "firstclick-demo/report.html").read_text()
     assert "firstclick demo --steps 30 --runs 2 --seed 1" in page
     assert "(group " in page, "items are shown by their names"
-    # The default is named everywhere.
-    (row,) = (row for row in seen.out.splitlines() if "default" in row)
-    assert row.startswith("cascade-ts, the default")
-    assert "the default" in (folder / "firstclick-demo/regret.svg").read_text()
-    assert "cascade-ts, the default, beside five policies of the paper" in page
-    assert "cascade-ts is the default: it has" in page
+    for shown in (seen.out, page, (folder / "firstclick-demo/regret.svg").read_text()):
+        assert "the default" in shown
 
 
 def test_demo_replaces_its_own_results_and_repeats_by_the_seed(run, folder, few):

@@ -1,15 +1,15 @@
 """`firstclick click-model`, and `--world fitted:FILE`: your page in `simulate` and `compare`."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from firstclick.click_models.click_fit import ClickFit
 from firstclick.studies.guide.fitted_page import FittedPage
+from tests.cli.conftest import write_fit
 from tests.support.memory_log import chain_clicks, shuffled_slates
-
-ITEMS = ("tea", "cocoa", "milk", "juice", "water")
 
 
 @pytest.fixture
@@ -31,12 +31,8 @@ def test_best_fitting_model_is_reported_and_saved(run, slates, folder):
     fitted = run("click-model", "fit", "slates.jsonl", "--out", "fit.npz", "--page", "fit.html")
     assert fitted.code == 0, fitted.err
     assert fitted.out.startswith("dbn fits best. Nats a slate worse than dbn: ")
-    assert "A cascade is not good enough" in fitted.out
-    assert "Policy: dcm-lin-ucb:stop=learned" in fitted.out
     assert "40 slates without a reported outcome are left out" in fitted.err
-    page = (folder / "fit.html").read_text()
-    assert "Click models of slates.jsonl" in page
-    assert "dbn fits best" in page
+    assert "dbn fits best" in (folder / "fit.html").read_text()
     assert "dbn: 3,960 slates, 8 of 8 items shown" in run("click-model", "describe", "fit.npz").out
     described = json.loads(run("click-model", "describe", "fit.npz", "--json").out)
     assert (described["model"], described["k"], described["slates"]) == ("dbn", 4, 3960)
@@ -50,15 +46,11 @@ def test_fit_as_json_compares_models_and_a_single_one_has_no_verdict(run, slates
     assert page["verdict"]["best"] == "dbn"
     assert page["fit"]["segments"] == 2
     assert json.loads(run(*fit, "--click-model", "pbm").out)["verdict"] is None
-    out = run(*fit[:-1], "--click-model", "pbm").out
-    assert "fits best" not in out
-    assert "pbm: chances of being examined, by position" in out
 
 
 def test_counts_make_a_position_based_model(run, folder):
-    counts = ("tea,1,900,450", "tea,2,400,80", "jam,1,300,60", "jam,2,1000,41", "jam,3,10,11")
-    rows = "".join(f"all,{row}\n" for row in counts)
-    (folder / "counts.csv").write_text("segment,item,position,impressions,clicks\n" + rows)
+    counts = "all,tea,1,900,450\nall,tea,2,400,80\nall,jam,1,300,60\nall,jam,2,1000,41\nall,jam,3,10,11\n"
+    (folder / "counts.csv").write_text("segment,item,position,impressions,clicks\n" + counts)
     fitted = run("click-model", "fit", "counts.csv", "--counts", "--out", "fit.npz")
     assert fitted.code == 0, fitted.err
     assert "1 with more clicks than impressions (row 5): they count as clicked each time" in fitted.err
@@ -66,18 +58,11 @@ def test_counts_make_a_position_based_model(run, folder):
 
 
 @pytest.fixture
-def fit_file(folder):
-    """A page of three positions: users on a desk and on a phone; no water was shown on a desk."""
-    ClickFit(
-        model="pbm", items=ITEMS, segments=("desk", "phone, old"), shares=np.array([0.75, 0.25]),
-        attraction=np.array([[0.1, 0.2, 0.3, 0.4, 0.5], [0.5, 0.4, 0.3, 0.2, 0.1]]),
-        satisfaction=np.empty((0, 0)), chances=np.array([1.0, 0.5, 0.2]),
-        looks=np.array([[9.0, 9.0, 9.0, 9.0, 0.0], [9.0, 9.0, 9.0, 9.0, 9.0]]), k=3, slates=100.0,
-    ).save("fit.npz")  # fmt: skip
-    return folder / "fit.npz"
+def fit(folder):
+    return write_fit(folder)
 
 
-def test_simulate_plays_in_the_world_of_a_fit(run, fit_file):
+def test_simulate_plays_in_the_world_of_a_fit(run, fit):
     play = ("--policy", "random", "--steps", 50, "--runs", 2, "--seed", 1, "--jobs", 1, "--json")
     page = json.loads(run("simulate", "--world", "fitted:fit.npz", "--k", 2, *play).out)
     # juice and milk on a desk, tea and cocoa on a phone.
@@ -90,7 +75,7 @@ def test_simulate_plays_in_the_world_of_a_fit(run, fit_file):
 
 
 @pytest.mark.long
-def test_compare_answers_for_the_page_with_its_limitations(run, fit_file):
+def test_compare_answers_for_the_page_with_its_limitations(run, fit):
     call = ("compare", "--world", "fitted:fit.npz", "--policy", "cascade-ts", "--steps", 60, "--runs", 3,
             "--jobs", 1, "--out", "page")  # fmt: skip
     seen = run(*call)
@@ -98,39 +83,16 @@ def test_compare_answers_for_the_page_with_its_limitations(run, fit_file):
     answer, _, _, *rows = seen.out.splitlines()
     assert answer.startswith(("Take ", "The runs cannot tell: "))
     assert {row.split()[0] for row in rows} == {"cascade-ts", "cascade-mixed", "random"}
-    page = (fit_file.parent / "page" / "guide.md").read_text()
-    assert page.startswith(f"# Which policy for fit.npz?\n\n{answer}\n")
-    for text in (seen.err, page):
+    for text in (seen.err, Path("page/guide.md").read_text()):
         assert "- It is model-based, not an estimate from the log" in text
     # Another fit of the same name is another world: its cells are not those of before.
     assert "9 of them finished already" in run(*call).err
-    ClickFit(
-        model="cm", items=ITEMS, segments=("",), shares=np.ones(1), attraction=np.full((1, 5), 0.2),
-        satisfaction=np.empty((0, 0)), chances=np.empty(0), looks=np.ones((1, 5)), k=3,
-    ).save("fit.npz")  # fmt: skip
+    replace(fit, attraction=fit.attraction / 2).save("fit.npz")
     assert run(*call).code == 2
     assert "finished already" not in run(*call, "--overwrite").err
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ("compare --world linear", "fitted:fit.npz is played alone; leave out other worlds"),
-        ("compare --interactions ratings.csv", "fitted:fit.npz is played alone"),
-        ("compare --data .", "--data goes with the worlds of MovieLens"),
-        ("compare --sweep-k", "--sweep-k goes with --interactions, or the worlds of MovieLens"),
-        ("compare --rank 3", "--rank goes with --interactions"),
-        ("compare --k 4", "--k must be at most 3, because 4 items compete"),
-        ("simulate --k 5", "--k must be at most 3, the positions of the page in the log, got 5"),
-    ],
-)
-def test_fitted_page_is_compared_alone_with_slates_of_its_log(run, fit_file, call, words):
-    command, *options = call.split()
-    seen = run(command, "--world", "fitted:fit.npz", *options)
-    assert (seen.code, words in seen.err) == (2, True), seen.err
-
-
-def test_fitted_page_has_the_slates_of_its_log_and_segments_by_number(fit_file):
+def test_fitted_page_has_the_slates_of_its_log_and_segments_by_number(fit):
     page = FittedPage.of("fitted:fit.npz")
     assert (page.k, page.segments, page.name) == (3, 2, "fit.npz")
     assert page.call == "--world fitted:file=fit.npz --k 3"

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstclick.serve import Item
-from tests.cli.conftest import write_movielens, write_ratings
-from tests.support.shop import shop_at
+from firstclick.serve import Item, open_service
+from tests.cli.conftest import write_fit, write_movielens, write_ratings
 
 MISTAKES = sorted(Path(__file__).with_name("mistakes").glob("*.txt"))
 PLAY = ("--steps", "10", "--runs", "1", "--jobs", "1")
@@ -66,11 +65,13 @@ def mistaken(tmp_path_factory):
     (folder / "broken.npy").write_bytes(b"\x93NUMPY\x01\x00")
     rows = [{"items": ["tea", "bun"], "clicks": [n % 2], "propensities": [0.5, 0.5]} for n in range(50)]
     (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    items = [Item("tea"), Item("bun"), Item(7), Item("pie")]
-    with shop_at(folder / "shop.db", k=2, items=items, seed=4, baseline=["pie", 7]) as shop:
-        shop.feedback(shop.recommend(), click=0)
-        shop.service.create("new", policy="cascade-ts", k=2, items=items, seed=4)
+    with open_service(str(folder / "shop.db")) as service:
+        items = [Item("tea"), Item("bun"), Item(7), Item("pie")]
+        service.create("shop", policy="cascade-ts", k=2, items=items, seed=4, baseline=["pie", 7])
+        service.feedback("shop", service.recommend("shop"), click=0)
+        service.create("new", policy="cascade-ts", k=2, items=items, seed=4)
     (folder / "link.db").symlink_to("shop.db")
+    write_fit(folder)
     return folder
 
 
@@ -86,11 +87,8 @@ def test_mistakes_are_one_sentence(run, mistaken, monkeypatch, pytestconfig, fil
         *notes, sentence = seen.err.splitlines() or [""]
         lines.append(f"{command} -> {sentence.removeprefix('error: ')}")
         well_formed = sentence.startswith("error: ") and len(sentence) < 400
-        if (
-            (seen.code, seen.out) != (2, "")
-            or not well_formed
-            or not all(note.startswith(NOTES) for note in notes)
-        ):
+        noted = all(note.startswith(NOTES) for note in notes)
+        if (seen.code, seen.out, well_formed, noted) != (2, "", True, True):
             problems.append((command, seen))
         if contents(mistaken) != before:
             problems.append((command, "something was written"))

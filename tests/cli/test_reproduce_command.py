@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from firstclick.source_code import installed_versions
@@ -75,23 +74,15 @@ def test_one_command_gives_report_figures_tables_claims_and_manifest(whole):
     # besides the default, twice: all cells that experiments share were played once.
     cells = [name for name in names if name.startswith("cells/")]
     assert len(cells) == 2 * (9 + 2 + 3 + 2 + 4 + 5 + 5)
-    manifest = json.loads((whole / "manifest.json").read_text())
-    assert manifest["mode"] == "paper"
-    assert manifest["versions"] == installed_versions()
-    assert manifest["data"]["movielens"]["users"] == 120
     with (whole / "speed.csv").open(newline="") as file:
         timed = list(csv.DictReader(file))
     assert sorted(f"cells/{row['cell']}" for row in timed) == sorted(cells)
 
 
 @pytest.mark.long
-def test_every_claim_has_a_rule_and_a_verdict_and_is_reported(whole):
+def test_every_claim_has_a_verdict_and_is_reported(whole):
     claims = json.loads((whole / "claims.json").read_text())["claims"]
     assert {claim["dataset"] for claim in claims} == {"yelp", "million-song", "movielens"}
-    for claim in claims:
-        assert claim["verdict"] in ("holds", "does not hold", "not testable with this data")
-        assert claim["rule"]
-        assert claim["reason"] or claim["verdict"] == "holds"
     assert all(claim["verdict"].startswith("not") for claim in claims if claim["dataset"] != "movielens")
     # 60 steps are not the paper's 100,000, whatever they show.
     played = [claim for claim in claims if claim["dataset"] == "movielens" and claim["experiment"] != "data"]
@@ -101,7 +92,6 @@ def test_every_claim_has_a_rule_and_a_verdict_and_is_reported(whole):
         assert (claim["id"] in page) == (claim["dataset"] == "movielens"), claim["id"]
     assert page.count("<svg") >= len(FIGURES)
     assert "firstclick reproduce --dataset movielens" in page
-    assert not re.search(r'(src|href)="https?:', page)
 
 
 @pytest.mark.long
@@ -135,7 +125,7 @@ def test_finished_folder_is_read_and_not_played_again(run, movielens_files, whol
     assert seen.code == 0
     assert (folder / "out" / "speed.csv").read_bytes() == (whole / "speed.csv").read_bytes()
     assert files_of(folder / "out") == files_of(whole)
-    # The tables on the terminal have regret, speed and claims.
+    # The tables on the terminal have regret and speed.
     assert re.search(r"1 +L=16 d=20 K=4 +cascade-lin-ts", seen.out)
     assert re.search(r"16 items, d = 20, K = 4 +ranked-lin-ts +[\d.,]+ +[\d.,]+ +\d+\n", seen.out)
     assert seen.err.endswith("report: out/report.html\n")
@@ -150,33 +140,19 @@ def test_experiments_can_be_chosen(run, movielens_files, folder):
 
 
 @pytest.mark.long
-def test_more_policies_can_be_added(run, movielens_files):
-    seen = run(*arguments(movielens_files, "more", experiment=1, steps=20, runs=1), "--extras")
-    assert seen.code == 0, seen.err
-    for policy in ("cascade-kl-ucb", "cascade-ts", "cascade-lin-ucb"):
-        assert len(re.findall(rf"^1 .*{policy} ", seen.out, re.MULTILINE)) == 3
-
-
-@pytest.mark.long
-def test_authors_mode_differs_by_what_it_declares(run, movielens_files, folder):
-    seen = run(*arguments(movielens_files, "out", mode="authors", experiment=1, steps=20, runs=2))
+def test_authors_mode_has_its_settings_and_policies_can_be_added(run, movielens_files, folder):
+    settings = {"mode": "authors", "experiment": 1, "steps": 20, "runs": 2}
+    seen = run(*arguments(movielens_files, "out", **settings), "--extras")
     assert seen.code == 0, seen.err
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
-    assert manifest["mode"] == "authors"
+    assert (manifest["mode"], manifest["versions"]) == ("authors", installed_versions())
     assert "cascade-ucb1:start=pessimistic" in manifest["experiments"]["1"]["policies"]
+    for policy in ("cascade-kl-ucb", "cascade-ts", "cascade-lin-ucb"):
+        assert len(re.findall(rf"^1 .*{policy} ", seen.out, re.MULTILINE)) == 3
     assert manifest["experiments"]["1"]["training"] == {
         "pick": "source", "scaled": False, "intercept": True, "one_split": True, "with_replacement": True,
         "cut_first": False,
     }  # fmt: skip
-
-
-def test_broken_data_file_is_named_with_its_line(run, movielens_files, folder):
-    shutil.copytree(movielens_files, folder / "ml-1m")
-    with (folder / "ml-1m" / "ratings.dat").open("a") as file:
-        file.write("7::9::4\n")
-    lines = (folder / "ml-1m" / "ratings.dat").read_text().count("\n")
-    seen = run(*arguments("ml-1m", "out"))
-    assert (seen.code, f"ratings.dat line {lines}: expected 4 fields, got 3" in seen.err) == (2, True)
 
 
 FILMS = """
@@ -193,9 +169,8 @@ runs     = 2
 
 
 def test_your_own_experiment_is_a_file_and_a_command(run, folder):
-    draw = np.random.default_rng(3)
-    seen_by = [(user, film) for user in range(17) for film in range(11) if draw.random() < 0.7]
-    rows = "".join(f"c{user},f{film},{draw.integers(1, 6)}\n" for user, film in seen_by)
+    pairs = [(user, film) for user in range(17) for film in range(11) if (user + film) % 4]
+    rows = "".join(f"c{user},f{film},{1 + (user * film) % 5}\n" for user, film in pairs)
     (folder / "ratings.csv").write_text("customer,film,stars\n" + rows)
     (folder / "films.toml").write_text(FILMS)
     seen = run("run", "films.toml", "--out", "results", "--jobs", 1)

@@ -105,7 +105,6 @@ def test_newcomers_path_through_restarts_and_other_settings(run, folder):
     [
         ("cascade-lin-ts", {}),
         ("context-lin-ts:context=2", {"context": [1, 0]}),
-        ("segment-lin-ts:segments=3", {"context": [1]}),
         ("segment-lin-ts:segments=1", {"context": [0]}),
     ],
 )
@@ -121,8 +120,7 @@ def test_model_in_trouble_does_not_keep_the_server_from_starting(tmp_path):
 
 def test_catalog_without_features_is_refused_if_the_policy_needs_them(run, folder):
     Path("bare.csv").write_text("id,name\na,A\nb,B\n")
-    words = ("--catalog", "bare.csv", "--store", "bare.db", "--port", 0)
-    done = run("serve", *words, "--policy", "cascade-lin-ts")
+    done = run("serve", "--catalog", "bare.csv", "--store", "bare.db", "--policy", "cascade-lin-ts")
     assert (done.code, "needs features, and the items have none" in done.err) == (2, True)
 
 

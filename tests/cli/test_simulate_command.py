@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_json_has_finite_numbers_and_curves(run):
+def test_json_is_one_line_with_settings_regrets_and_curves(run):
     seen = run(*WORLD, "--policy", "cascade-ts", "--policy", "random", "--seed", 4, "--json")
     assert (seen.code, seen.err, seen.out.count("\n")) == (0, "", 1)
     page = json.loads(seen.out)
@@ -47,11 +47,7 @@ def test_json_has_finite_numbers_and_curves(run):
     assert math.isclose(page["optimal_reward"], 1 - 0.8**2)
     assert [result["policy"] for result in page["results"]] == ["cascade-ts", "random"]
     for result in page["results"]:
-        for measure in ("regret", "expected_regret", "reward"):
-            assert all(math.isfinite(value) for value in result[measure].values())
         curve = result["curve"]
-        assert len(curve["step"]) == len(curve["regret"]) == len(curve["stderr"])
-        assert all(first < second for first, second in pairwise([0, *curve["step"]]))
         assert (curve["step"][-1], curve["regret"][-1]) == (40, result["regret"]["mean"])
 
 
@@ -104,14 +100,12 @@ def test_note_is_on_stderr_and_in_the_json(run):
 def test_features_come_from_a_file(run, folder):
     features = np.random.default_rng(1).random((7, 3))
     np.save("own.npy", features)
-    np.savetxt("own.csv", features, delimiter=",", fmt="%.17g")
     np.savetxt("own.tsv", features, delimiter="\t", fmt="%.17g")
     (folder / "one.csv").write_text("1\n0.5\n" + 5 * "0.25\n")
     play = (*WORLD, "--policy", "cascade-lin-ts", "--seed", 1, "--json")
-    names = ("own.npy", "own.csv", "own.tsv", "one.csv")
-    npy, *same, other = (timeless(run(*play, "--features", name).out)["results"] for name in names)
-    assert same == [npy, npy]
-    assert other != npy
+    files = ("own.npy", "own.tsv", "one.csv")
+    npy, tsv, other = (timeless(run(*play, "--features", file).out)["results"] for file in files)
+    assert npy == tsv != other
     assert run(*play, "--features", "one.csv", "--separator", ",").code == 0
 
 
@@ -119,9 +113,7 @@ def test_every_kind_of_file_gives_the_same(run, ratings):
     play = (*FILE, "--policy", "cascade-lin-ts", "--policy", "random", "--seed", 5, "--above", 3, "--json")
     pages = []
     for columns in (
-        "ratings.dat --user-column 0 --item-column 1 --value-column 2",
         "ratings.dat --value-column 2",
-        "ratings.csv --header --value-column 2",
         "ratings.csv --user-column user --item-column 1 --value-column rating",
         "ratings.tsv --user-column who --item-column what --value-column stars",
     ):
@@ -131,28 +123,12 @@ def test_every_kind_of_file_gives_the_same(run, ratings):
         pages[-1]["settings"].pop("interactions")
     assert all(page == pages[0] for page in pages)
     assert (pages[0]["n_items"], pages[0]["settings"]["users"]) == (9, 14)
-    assert {shown["item"] for shown in pages[0]["optimal_items"]} <= {str(10 + 3 * item) for item in range(9)}
-
-
-def test_above_decides_what_attracts(run, ratings):
-    play = (*FILE, "--interactions", "ratings.dat", "--policy", "random", "--json")
-    values = ((), ("--value-column", 2), ("--value-column", 2, "--above", 4))
-    rewards = [json.loads(run(*play, *more).out)["optimal_reward"] for more in values]
-    assert rewards[0] == rewards[1] > rewards[2], "without --above it is 0, and all values are above that"
 
 
 def test_every_option_of_the_data_changes_what_is_played(run, ratings):
     play = (*DAT, "--policy", "cascade-lin-ts", "--json")
-    options = (
-        "",
-        "--items 4",
-        "--items 4 --pick random",
-        "--one-split",
-        "--unscaled",
-        "--intercept",
-        "--rank 5",
-    )
-    pages = [timeless(run(*play, *option.split()).out) for option in options]
+    options = ("--items 4", "--items 4 --pick random", "--one-split", "--unscaled", "--intercept", "--rank 5")
+    pages = [timeless(run(*play, *option.split()).out) for option in ("", *options, "--above 4", "--above 0")]
     for one, other in combinations(pages, 2):
         assert one["results"] != other["results"]
         assert one["settings"] != other["settings"]
@@ -165,26 +141,16 @@ def test_policies_without_features_need_no_rank(run, ratings):
         assert json.loads(seen.out)["settings"]["rank"] == rank
 
 
-def test_header_that_is_read_as_a_row_is_noted(run, ratings):
-    play = (*FILE, "--policy", "random", "--seed", 1, "--interactions")
-    header = "note: ratings.csv has one user that is no number, 'user'; if line 1 is a header, say --header\n"
-    for file, note in (("ratings.csv", header), ("ratings.csv --header", ""), ("ratings.dat", "")):
-        assert run(*play, *file.split()).err == note
-
-
 def test_folder_gets_report_tables_and_figures(run, folder):
     label = "cascade-ts:a=0.5,b=0.5"
     seen = run(*RANDOM, "--policy", label, "--out", "a/b", "--json")
     assert (seen.code, seen.err) == (0, "report: a/b/report.html\n")
-    assert names(folder / "a") == ["b"]
     assert names(folder / "a" / "b") == REPORT
-    saved = Results.load("a/b/results.json")
-    assert saved.summary() == json.loads(seen.out)
+    assert Results.load("a/b/results.json").summary() == json.loads(seen.out)
     with open("a/b/results.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["policy"] for row in rows} == {label, "random"}, "commas and all"
-    last = [row for row in rows if row["policy"] == label][-1]
-    assert (int(last["step"]), float(last["regret"])) == (40, saved[label].final("regret")["mean"])
+        last = {row["policy"]: float(row["regret"]) for row in csv.DictReader(file)}
+    results = json.loads(seen.out)["results"]
+    assert last == {result["policy"]: result["regret"]["mean"] for result in results}, "commas and all"
 
 
 def test_report_shows_the_command_that_repeats_it(run, folder):
@@ -229,18 +195,16 @@ def test_any_empty_or_new_folder_will_do(run, folder, name):
     assert name == "." or f"report: {name}/report.html" in seen.err
 
 
-@pytest.mark.parametrize("call", ["save_figure", "fsync"])
-@pytest.mark.parametrize("there", [None, "empty", "results"])
-def test_full_disk_costs_the_report_but_not_the_results(run, folder, monkeypatch, there, call):
+@pytest.mark.parametrize("module", [firstclick.report, os], ids=["save_figure", "fsync"])
+@pytest.mark.parametrize("there", [False, True])
+def test_full_disk_costs_the_report_but_not_the_results(run, folder, monkeypatch, there, module):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    if there == "results":
+    if there:
         assert run(*RANDOM, "--out", "out").code == 0
-    elif there:
-        (folder / "out").mkdir()
     before = {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
-    monkeypatch.setattr(firstclick.report if call == "save_figure" else os, call, full)
+    monkeypatch.setattr(module, "fsync" if module is os else "save_figure", full)
     seen = run(*RANDOM, "--seed", 2, "--out", "out", "--overwrite", "--json")
     assert seen.code == 1
     assert re.fullmatch(
@@ -271,16 +235,12 @@ def test_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, command
 
 def test_help_lists_every_world_with_its_parameters_and_defaults(run):
     shown = run("simulate", "--help").out
-    block = re.search(
-        r"Worlds and their defaults:\n((?:    .*\n)+)  Each also takes clicks=: cascade,", shown
-    )
-    specs = block[1].split()
+    specs = re.search(r"Worlds and their defaults:\n((?:    .*\n)+)  Each also takes", shown)[1].split()
     # A world of a file has no defaults, and stands below.
     assert "--world fitted:fit.npz" in shown
-    worlds = {name: cls for name, cls in world_classes().items() if not cls.bare}
-    ours = {name: cls for name, cls in worlds.items() if cls.__module__.startswith("firstclick.")}
-    assert [spec.partition(":")[0] for spec in specs] == list(ours)
-    for spec, cls in zip(specs, ours.values(), strict=True):
+    worlds = [cls for cls in world_classes().values() if not cls.bare]
+    ours = [cls for cls in worlds if cls.__module__.startswith("firstclick.")]
+    for spec, cls in zip(specs, ours, strict=True):
         assert make_world(spec) == cls()
         assert ["clicks", *re.findall(r"(\w+)=", spec)] == list(cls.rules())
 

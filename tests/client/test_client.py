@@ -110,17 +110,13 @@ def error_of(call, *args):
     return caught.value
 
 
-# With a real server
-
-
 def test_models_are_created_forked_moved_to_files_and_rolled_back(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         assert shop.feedback(shop.recommend(), click=1) == Receipt("accepted", 2)
         assert shop.put_items([Item("mate", "Mate", "leaves", np.array([0.5, 0.5]))]) == 3
         assert shop.withdraw_items(["tea"]) == 4
         description = shop.describe()
-        facts = [description[fact] for fact in ("name", "seq", "slates", "items")]
-        assert facts == ["shop", 4, 1, 4]
+        assert [description[fact] for fact in ("name", "seq", "slates", "items")] == ["shop", 4, 1, 4]
         assert shop.models() == [description]
         forked = shop.fork("cascade-lin-ts:sigma=2", "shop2")
         assert (forked["name"], forked["seq"], forked["slates"]) == ("shop2", 4, 1)
@@ -142,7 +138,6 @@ def test_models_are_created_forked_moved_to_files_and_rolled_back(kind, tmp_path
         with connected(kind, server.address, model="bar") as bar:
             assert bar.create(policy="random", k=1, items=[Item(1), Item("two")], seed=3)["seed"] == 3
             assert [model["name"] for model in bar.models()] == ["bar", "copy", "shop", "shop2"]
-            assert set(bar.recommend().items) <= {1, "two"}
 
 
 def test_a_list_and_a_trial(kind, tmp_path):
@@ -152,7 +147,6 @@ def test_a_list_and_a_trial(kind, tmp_path):
         assert shop.start_trial({"policy": 0.5, "baseline": 0.5}, stop_if_worse=True, last_pages=500) == 3
         for number in range(8):
             slate = shop.recommend(unit=f"user {number}" if number % 2 else number, explain=number > 4)
-            assert set(slate.reasons) in ({"floor"}, {"policy"}, {"holdout"})
             assert (slate.without_exploring is not None) == (number > 4)
             shop.feedback(slate, click=0)
         assert shop.baseline()["pages"] == 8
@@ -164,44 +158,6 @@ def test_a_list_and_a_trial(kind, tmp_path):
         assert shop.remove_baseline() == 14
 
 
-class Losing:
-    """A transport that loses the next `n_to_lose` answers of a server."""
-
-    n_to_lose = n_requests = 0
-
-    def note(self, answer):
-        self.n_requests += 1
-        if self.n_to_lose:
-            self.n_to_lose -= 1
-            raise httpx.ReadError("cut")
-        return answer
-
-
-class LosingTransport(Losing, httpx.HTTPTransport):
-    def handle_request(self, request):
-        return self.note(super().handle_request(request))
-
-
-class AsyncLosingTransport(Losing, httpx.AsyncHTTPTransport):
-    async def handle_async_request(self, request):
-        return self.note(await super().handle_async_request(request))
-
-
-def test_feedback_whose_answer_was_lost_counts_once(kind, tmp_path):
-    transport = LosingTransport() if kind is Client else AsyncLosingTransport()
-    with (
-        a_server(tmp_path) as server,
-        connected(kind, server.address, waits=Waits(), transport=transport) as shop,
-    ):
-        slate = shop.recommend()
-        transport.n_to_lose = 2
-        # The first two attempts were taken, and nobody received the answer.
-        assert shop.feedback(slate, click=0) == Receipt("duplicate", 2)
-        assert transport.n_requests == 4
-        description = shop.describe()
-        assert [description[fact] for fact in ("slates", "clicks", "seq")] == [1, 1, 2]
-
-
 def test_one_connection_serves_many_calls(kind, tmp_path):
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         connections = []
@@ -210,9 +166,6 @@ def test_one_connection_serves_many_calls(kind, tmp_path):
             connections.append({*server._uvicorn.server_state.connections})
         assert len(connections[0]) == 1
         assert connections == connections[:1] * 4
-
-
-# The rules of trying again
 
 
 def test_a_token_is_sent_again_after_any_failure_that_leaves_it_open(kind):
@@ -241,18 +194,12 @@ def test_pauses_grow_up_to_a_limit_and_are_not_all_the_same(kind):
         assert script.waits.pauses == pytest.approx(pauses)
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "pause"), [("7", 7.1), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.1)], ids=["seconds", "date"]
-)
-def test_the_seconds_of_retry_after_are_added_to_the_pause(kind, retry_after, pause):
-    for code, status in ((429, "overloaded"), (503, "unavailable")):
-        script = Script(refused(code, status, **{"Retry-After": retry_after}), ACCEPTED)
+def test_the_seconds_of_retry_after_are_added_to_the_pause_up_to_the_patience(kind):
+    for retry_after, pause in (("7", 7.1), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.1)):
+        script = Script(refused(503, "unavailable", **{"Retry-After": retry_after}), ACCEPTED)
         with script.client(kind) as shop:
             shop.feedback("token", None)
         assert script.waits.pauses == [pytest.approx(pause)]
-
-
-def test_a_pause_beyond_patience_is_not_waited_for(kind):
     script = Script(refused(429, "overloaded", **{"Retry-After": "31"}), ACCEPTED)
     with script.client(kind) as shop:
         error = error_of(shop.feedback, "token", None)
@@ -278,15 +225,13 @@ def test_a_call_ends_when_its_time_or_its_attempts_are_over(kind):
 @pytest.mark.parametrize(
     ("code", "status"),
     [(401, "unauthorised"), (403, "forbidden"), (404, "unknown"), (409, "conflict"), (410, "expired"),
-     (413, "too-large"), (422, "malformed"), (422, "late"), (503, "not-served"), (415, "unsupported-media"),
-     (421, "misdirected"), (500, "failed")],
+     (413, "too-large"), (422, "malformed"), (422, "late"), (503, "not-served"), (500, "failed")],
 )  # fmt: skip
 def test_a_refusal_is_raised_as_its_class_and_not_sent_again(kind, code, status):
     script = Script(refused(code, status))
     with script.client(kind) as shop:
         error = error_of(shop.feedback, "token", None)
-    is_ours = status not in ("unsupported-media", "misdirected", "failed")
-    assert error.status == (status if is_ours else "unexpected")
+    assert error.status == (status if code != 500 else "unexpected")
     assert type(error).__name__.lower() == error.status.replace("-", "")
     assert f"the sentence of {status}" in str(error)
     assert "fc_secret" not in str(error)
@@ -294,17 +239,16 @@ def test_a_refusal_is_raised_as_its_class_and_not_sent_again(kind, code, status)
 
 
 def test_calls_that_are_safe_to_repeat_are_sent_again_and_others_are_not(kind):
-    slate = {"items": [], "scores": [], "token": "t", "seq": 1}
     again = [
-        (lambda shop: shop.recommend(), slate),
-        (lambda shop: shop.put_items(ITEMS), {"seq": 3}),
-        (lambda shop: shop.withdraw_items(["tea"]), {"seq": 3}),
-        (lambda shop: shop.describe(), {}),
-        (lambda shop: shop.models(), {"models": []}),
-        (lambda shop: shop.audit(), {}),
-        (lambda shop: shop.export(), {}),
-        (lambda shop: shop.set_baseline(["tea"]), {"seq": 3}),
-        (lambda shop: shop.change_trial_shares({"policy": 1.0}), {"seq": 3}),
+        lambda shop: shop.recommend(),
+        lambda shop: shop.put_items(ITEMS),
+        lambda shop: shop.withdraw_items(["tea"]),
+        lambda shop: shop.describe(),
+        lambda shop: shop.models(),
+        lambda shop: shop.audit(),
+        lambda shop: shop.export(),
+        lambda shop: shop.set_baseline(["tea"]),
+        lambda shop: shop.change_trial_shares({"policy": 1.0}),
     ]
     once = [
         lambda shop: shop.start_trial(),
@@ -313,13 +257,12 @@ def test_calls_that_are_safe_to_repeat_are_sent_again_and_others_are_not(kind):
         lambda shop: shop.roll_back(2),
         lambda shop: shop.create(policy="random", k=1, items=ITEMS),
     ]
-    for call, answer in [*again, *((call, {"seq": 3}) for call in once)]:
+    answer = {"items": [], "scores": [], "token": "t", "seq": 1, "models": []}
+    for call in again + once:
         script = Script(httpx.ReadError("cut"), httpx.Response(200, json=answer))
         with script.client(kind) as shop:
             if call in once:
-                error = error_of(call, shop)
-                assert error.status == "unavailable"
-                assert "not known whether" in str(error)
+                assert "not known whether" in str(error_of(call, shop))
             else:
                 call(shop)
         assert len(script.requests) == (1 if call in once else 2)
@@ -401,17 +344,11 @@ def test_calls_that_cannot_be_sent_are_refused_with_their_argument(kind):
     """Of numbers that JSON would bend; `tests/doors` has more values that JSON lacks."""
     script = Script(ACCEPTED)
     dates = np.array(["2026-11-16", "2026-11-17"], "datetime64[ns]")
-    calls = [
-        ("click", lambda shop: shop.feedback("token", object())),
-        ("put", lambda shop: shop.put_items([Item(10**5000)])),
-        ("features", lambda shop: shop.put_items([Item("a", features=[1, 10**400])])),
-        ("features", lambda shop: shop.put_items([Item("a", features=dates)])),
-        ("features", lambda shop: shop.put_items([Item("a", features=np.ma.array([1.0], mask=[1]))])),
-        ("context", lambda shop: shop.recommend(context=dates[0])),
-    ]
     with script.client(kind) as shop:
-        for argument, call in calls:
-            assert error_of(call, shop).argument == argument
+        assert error_of(shop.feedback, "token", object()).argument == "click"
+        assert error_of(shop.put_items, [Item(10**5000)]).argument == "put"
+        for features in ([1, 10**400], dates, np.ma.array([1.0], mask=[1])):
+            assert error_of(shop.put_items, [Item("a", features=features)]).argument == "features"
     nameless = connected(kind, URL, model=None, transport=httpx.MockTransport(script))
     with nameless:
         assert error_of(nameless.recommend).argument == "model"

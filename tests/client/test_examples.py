@@ -1,4 +1,4 @@
-"""The examples that need a server; the others are run in tests/test_docs.py."""
+"""The examples that need a server; the others are run in tests/docs/test_docs.py."""
 
 import subprocess
 import sys

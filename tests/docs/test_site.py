@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from words import count_words, page_words
+from words import count_words
 
 ROOT = Path(__file__).parents[2]
 MOST_WORDS = 15_000
@@ -19,13 +19,6 @@ SEARCHES = {
 
 def test_the_site_is_short():
     assert sum(count_words().values()) <= MOST_WORDS
-
-
-def test_words_are_counted_outside_code_and_what_is_generated():
-    text = "# One two\n```\nno no\n```\n<!-- Map: written by a.py -->\nno\n<!-- The end of it. -->\nthree"
-    assert page_words(text) == 3
-    assert page_words("| a | b |\n|---|---|\n| c | d e |") == 5
-    assert page_words("<!-- Written by a.py -->\nno") == 0
 
 
 def test_no_page_promises_a_package_in_a_registry():

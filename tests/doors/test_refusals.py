@@ -116,15 +116,22 @@ def test_wrong_contexts(open_at, messages, name):
 
 @OTHERS
 @pytest.mark.parametrize("name", ANY_DOOR)
-def test_requests_that_a_policy_misreads(open_at, messages, name):
-    """top-rank compares items that had the same chances."""
+def test_what_top_rank_cannot_take(open_at, messages, name):
+    """It compares items that had the same chances, and learns only from slates that it has arranged."""
     door = open_at(name, policy="top-rank", features=False)
     table = [
         *each("candidates", ["i1", "i2"]), *each("exclude", ["i1"]), *each("pinned", {0: "i1"}),
         *each("at_most", 1),
         *each("features", [[1.0]], candidates=["i1"]),
     ]  # fmt: skip
-    try_all(messages, f"misread-{name}", calls_of(door.recommend, table), door)
+    new = Item("new") if name == "ranker" else Item("new", features=None)
+    calls = [
+        *calls_of(door.recommend, table), ("items", lambda: door.put([new])),
+        ("baseline", lambda: door.set_baseline(IDS)),
+    ]  # fmt: skip
+    if name != "ranker":
+        calls.append(("explore", lambda: door.change_settings(explore=0.1)))
+    try_all(messages, f"top-rank-{name}", calls, door)
     assert len(door.recommend(k=2).items) == 2
 
 
@@ -251,14 +258,6 @@ def test_wrong_items_of_a_ranker(open_at, messages):
     try_all(messages, "items-ranker", calls, door)
 
 
-@OTHERS
-@pytest.mark.parametrize("name", ANY_DOOR)
-def test_items_that_a_policy_has_no_room_for(open_at, messages, name):
-    door = open_at(name, policy="top-rank", features=False)
-    new = Item("new") if name == "ranker" else Item("new", features=None)
-    try_all(messages, f"fixed-items-{name}", [("items", lambda: door.put([new]))], door)
-
-
 @pytest.mark.parametrize("name", SERVED)
 def test_wrong_availability_lists_and_settings(open_at, messages, name):
     door = open_at(name)
@@ -282,17 +281,6 @@ def test_wrong_availability_lists_and_settings(open_at, messages, name):
         calls += [("list_name", lambda wrong=wrong: door.put_list(wrong, ["i1"])) for wrong in names]
         calls += [("list_name", lambda wrong=wrong: door.remove_list(wrong)) for wrong in names]
     try_all(messages, f"settings-{name}", calls, door)
-
-
-@OTHERS
-@pytest.mark.parametrize("name", SERVED)
-def test_settings_that_a_policy_cannot_take(open_at, messages, name):
-    door = open_at(name, policy="top-rank", features=False)
-    calls = [
-        ("explore", lambda: door.change_settings(explore=0.1)),
-        ("baseline", lambda: door.set_baseline(IDS)),
-    ]
-    try_all(messages, f"fixed-settings-{name}", calls, door)
 
 
 BASELINES = [[], ["i1", "i2"], ["i1", "i2", "nothing"], ["i1", "i2", "i2"], ["i1", "i2", "gone"]]
@@ -408,12 +396,25 @@ RANKERS = [
     *each("policy", "cascade-lin-ts", features=False), *each("max_pending", 0, 1.5),
     *each("explore", 1.5, True, -1, "a"),
     *each("baseline", ["i1"], "i1", 7), *each("max_loss", 0.1), *each("max_loss", 0, 2, baseline=LIST),
+    *each("explore", 0.1, policy="top-rank"), *each("explore", 0.1, policy="bubble-rank"),
+    *each("baseline", LIST, policy="top-rank"), *each("baseline", LIST, policy="bubble-rank"),
     ("sigma", {"policy": "cascade-lin-ts:sigma=-1"}),
+]  # fmt: skip
+SETTINGS = [
+    ("discount", "cascade-ducb:horizon=100,discount=0.9"), ("window", "cascade-swucb:horizon=100,window=9"),
+    ("stop", "dcm-kl-ucb:stop=" + "/".join(["0.5"] * 17)), ("stop", "dcm-kl-ucb:stop=0.5/1.5"),
+    ("stop", "dcm-lin-ts:stop=0"), ("delta", "cascade-glr-ucb:delta=1"),
+    ("examination", "pbm-ucb:examination=0/0"),
+    # These do not fit the features of the shop.
+    ("context", "context-lin-ts:context=3,combine=product"), ("rank", "c3-ucb:context=1,rank=5"),
+    ("rank", "c3-ucb:context=1,rank=1,combine=product"), ("topics", "cascade-hybrid:topics=5"),
+    ("features", "cascade-lsb"),
 ]  # fmt: skip
 
 
 def test_wrong_rankers(open_at, messages):
-    calls = calls_of(lambda **given: open_at("ranker", **given), RANKERS)
+    table = RANKERS + [(argument, {"policy": policy}) for argument, policy in SETTINGS]
+    calls = calls_of(lambda **given: open_at("ranker", **given), table)
     try_all(messages, "rankers", [*calls, ("catalog", lambda: Ranker(["a"], k=1))])
 
 

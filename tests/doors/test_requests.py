@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from firstclick import InvalidInput
 from tests.support.policies import OTHERS
 from tests.support.shop import FEATURES, GROUPS, IDS, K, new_item
 
@@ -98,35 +97,6 @@ def test_a_request_may_have_any_collection_of_ids(open_at):
             ids = ["i1", "i9"] if step == 3 else ["i1", 7, "i9"]
             slate = door.recommend(draw=step, candidates=candidates, exclude={"i9"})
             assert slate.items == twin.recommend(draw=step, candidates=ids, exclude=["i9"]).items
-
-
-def test_a_subset_gives_the_slates_of_its_ids(open_at):
-    for name in ("ranker", "service"):
-        door, twin = open_at(name), open_at(name)
-        teach(door, twin)
-        catalog = door.ranker.catalog if name == "ranker" else door.service.model(door.model).catalog
-        ids, own = ["i9", "i1", 7, "i4", "Grüße"], np.random.default_rng(4).normal(size=(5, 4))
-        subset, other = catalog.subset([*ids, "i1"]), catalog.subset(["i1", "i5"])
-        assert (len(subset), list(subset), repr(subset)) == (5, ids, "Subset(5 items)")
-        for step in range(12):
-            if step == 4:
-                door.withdraw(["i1", "i9"])
-                twin.withdraw(["i1", "i9"])
-            if step == 8:
-                door.put([new_item("i9", features=FEATURES[9])])
-                twin.put([new_item("i9", features=FEATURES[9])])
-            features = {"features": own} if step % 2 else {}
-            asked = {"draw": step, "k": 2, **features}
-            slate = door.recommend(candidates=subset, exclude=other if step % 3 else (), **asked)
-            same = twin.recommend(candidates=ids, exclude=["i1", "i5"] if step % 3 else (), **asked)
-            assert slate.items == same.items
-            door.feedback(slate.handle, click=0)
-            twin.feedback(same.handle, click=0)
-        assert door.recommend(candidates=catalog.subset([])).items == []
-        with pytest.raises(Exception, match="candidates is a subset of another catalog"):
-            twin.recommend(candidates=subset)
-        with pytest.raises(Exception, match="features must have one row for each of the 5 items, got 4"):
-            door.recommend(candidates=subset, features=own[:4])
 
 
 def test_an_empty_catalog_gives_empty_slates(door):
@@ -242,16 +212,31 @@ def test_scores_are_those_of_the_items_whatever_the_request(open_door):
     assert door.scores(["i1", 7]) == pytest.approx({"i1": scores["i1"], 7: scores[7]}, rel=1e-12)
 
 
-def test_explain_says_what_the_policy_would_show_without_exploring(open_at):
-    door = open_at("service")
+@pytest.mark.parametrize("policy", ["cascade-ts", "cascade-lin-ts"])
+def test_explain_says_what_the_policy_would_show_without_exploring(open_at, policy):
+    """The highest estimates that the request allows."""
+    door = open_at("service", policy=policy, explore=0.5)
     teach(door)
     scores = door.scores(IDS)
-    best = sorted(IDS, key=lambda id: -scores[id])[:K]
-    slate = door.service.recommend(door.model, explain=True)
-    assert slate.without_exploring == tuple(item in best for item in slate.items)
-    allowed = [id for id in sorted(IDS, key=lambda id: -scores[id]) if id != best[0]]
-    slate = door.service.recommend(door.model, explain=True, exclude=best[:1])
-    assert slate.without_exploring == tuple(item in allowed[:K] for item in slate.items)
+    asked = [(scores, request) for request in REQUESTS]
+    ids = ["i9", "i1", 7, "i4", "Grüße"]
+    for seed in range(5 if policy == "cascade-lin-ts" else 0):
+        own = dict(zip(ids, np.random.default_rng(seed).normal(size=(5, 4)) / 3, strict=True))
+        given = {item: door.scores([item], features=[row])[item] for item, row in own.items()}
+        asked.append((given, {"candidates": ids, "features": [*own.values()], "k": 2}))
+    for scores, request in asked:
+        ranking = sorted(scores, key=lambda item: -scores[item])
+        best = pick(ranking, **{name: value for name, value in request.items() if name != "features"})
+        for _ in range(3):
+            slate = door.call("recommend", explain=True, **request)
+            assert slate.without_exploring == tuple(item in best for item in slate.items), request
+
+
+@OTHERS
+@pytest.mark.parametrize("policy", ["random", "context-lin-ts:context=1"])
+def test_explain_reports_nothing_without_estimates_or_for_a_user(open_at, policy):
+    door, context = open_at("service", policy=policy), {"context": [1.0]} if "context" in policy else {}
+    assert door.call("recommend", explain=True, **context).without_exploring is None
 
 
 # Ids of requests
@@ -283,8 +268,3 @@ def test_named_lists_stand_for_their_ids(open_at):
         door.remove_list("hits")
         with pytest.raises(Exception, match="candidates must be ids or the name of a list"):
             door.recommend(candidates="hits")
-
-
-def test_a_ranker_knows_no_lists(open_at):
-    with pytest.raises(InvalidInput, match="got the text 'hits'"):
-        open_at("ranker").recommend(candidates="hits")

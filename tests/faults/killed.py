@@ -1,12 +1,6 @@
-"""Processes that work on stores and are killed at named steps; `kills` runs this file as a script.
+"""Work of processes on stores, each killed at a named step; the zygote forks one for each kill."""
 
-It imports and compiles once and forks for each kill, because that takes longer than all the rest.
-"""
-
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +10,6 @@ from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
 from firstclick.serve.store import crash_points, open_store
-from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
 from tests.support.made_log import Log
 from tests.support.stores import feedback
 
@@ -35,20 +28,6 @@ class Kill(NamedTuple):
     step: str
     times: int
     file: str = ""  # the archive to write, the export to read, or where acknowledgements are noted
-
-
-def kills(asked):
-    """Kill a process for each."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.killed"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert json.loads(done.stdout) == [9] * len(asked), (done.stdout, done.stderr)
 
 
 def fill(url):
@@ -91,23 +70,11 @@ def forked(store, file):
 CHANGES = {"archive": archived, "import": imported, "fork": forked}
 
 
-def _main():
-    Log().eventful()
-    ends = []
-    for asked in json.load(sys.stdin):
-        child = os.fork()
-        if child == 0:
-            kill = Kill(*asked)
-            crash_points.kill_at(kill.step, kill.times)
-            if kill.work == "write":
-                write(kill.url, kill.file)
-            else:
-                with open_store(kill.url, tuning=SMALL_PIECES) as store:
-                    CHANGES[kill.work](store, kill.file)
-            os._exit(0)
-        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) * -1)
-    print(json.dumps(ends))
-
-
-if __name__ == "__main__":
-    _main()
+def work(kill):
+    """Do this to a store until the process is killed."""
+    crash_points.kill_at(kill.step, kill.times)
+    if kill.work == "write":
+        write(kill.url, kill.file)
+        return
+    with open_store(kill.url, tuning=SMALL_PIECES) as store:
+        CHANGES[kill.work](store, kill.file)

@@ -21,19 +21,13 @@ from firstclick.wire.errors import OtherHistory, Unavailable
 from tests.faults import mutants
 from tests.faults.second_history import copied, replaced
 from tests.support import seam
+from tests.support.clock import wait_for
 from tests.support.made_log import K, made_items
 from tests.support.serving import a_site
 from tests.support.stores import log_of, sql
 
 # Events of the model before the histories part, and of the one that is lost afterwards.
 COMMON, LOST = 4, 9
-
-
-def wait_for(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def create(service, *names):
@@ -134,10 +128,6 @@ def test_longer_log_is_followed_without_a_report(diverged, tmp_path):
 
 @pytest.mark.parametrize("head", [COMMON, LOST, LOST + 3])
 def test_append_to_a_diverged_log_writes_nothing_and_reloads(diverged, head):
-    found_by_an_append(diverged, head)
-
-
-def found_by_an_append(diverged, head):
     service = diverged.service
     token = service.recommend("shop", exclude=["i70"]).token  # Which the other history does not have.
     diverged.go_on_elsewhere(head)
@@ -362,7 +352,10 @@ def test_log_changed_in_place_is_served_and_reported(store_url, tmp_path, caplog
 FORGETFUL = {
     "poll_not_inclusive": (Store, "events_after", lambda diverged: found_by_a_poll(diverged, LOST + 3)),
     "poll_sees_only_the_head": (Maintenance, "_follow", lambda diverged: found_by_a_poll(diverged, LOST)),
-    "append_does_not_compare": (Store, "append", lambda diverged: found_by_an_append(diverged, LOST)),
+    "append_does_not_compare": (
+        Store, "append",
+        lambda diverged: test_append_to_a_diverged_log_writes_nothing_and_reloads(diverged, LOST),
+    ),
     "links_are_not_compared": (
         Mark, "same", test_event_sent_again_does_not_hide_lost_events_before_it,
     ),

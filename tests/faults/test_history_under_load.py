@@ -12,6 +12,7 @@ from tests.faults.crash import ServerUnderTest, finish_all
 from tests.faults.oracle import ClientHistory
 from tests.faults.second_history import copied, replaced
 from tests.faults.two_servers import Pair
+from tests.support.clock import wait_for
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long
@@ -27,19 +28,9 @@ def diverge_under_load(servers, keep, diverge, seconds):
         heads = known(servers)
         diverge()
         moment = time.monotonic()
-        noticed = set()
-        until = moment + 60
-        while len(noticed) < len(servers):  # All have noticed, and all are ready again.
-            assert time.monotonic() < until, [server.said() for server in servers]
-            for server in servers:
-                code, body, _ = server.ask("GET", "/health/ready")
-                if code == 200 and "set_back" in body:
-                    noticed.add(str(server.port))
-            time.sleep(0.02)
+        wait_for(lambda: all("set_back" in server.ask("GET", "/health/ready").body for server in servers), 60)
         # Past the old head, where one could be taken for the other.
-        while any(now[name] <= heads[name] for now in [known(servers)] for name in ("shop", "cafe")):
-            assert time.monotonic() < until, (heads, known(servers))
-            time.sleep(0.05)
+        wait_for(lambda: all(known(servers)[name] > heads[name] for name in ("shop", "cafe")), 60)
         for server in servers:
             server.wait_until(200, seconds=30)
             server.audit(history)

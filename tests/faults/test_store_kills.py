@@ -1,6 +1,7 @@
 """kill -9 at every step of a store: what was acknowledged is there, and nothing by halves."""
 
 import itertools
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store import store as store_module
-from tests.faults.killed import BATCH, BATCHES, BEFORE, CHANGES, SMALL_PIECES, Kill, exported, fill, kills
+from tests.faults.killed import BATCH, BATCHES, BEFORE, CHANGES, SMALL_PIECES, Kill, exported, fill
 from tests.support.stores import KINDS, feedback, log_of
 
 WRITING = ["before begin", "after begin", "after insert", "after commit"]
@@ -31,22 +32,27 @@ def urls(request, tmp_path):
     return (server.new_database() for _ in itertools.count())
 
 
-def killed(urls, folder, steps):
+def kill_all(zygote, kills):
+    """Let a process do the work of each, and be killed."""
+    assert {zygote.call("work", kill)["code"] for kill in kills} == {-signal.SIGKILL}
+
+
+def killed(zygote, urls, folder, steps):
     """Yield for each (step, times) the kill, its store, and what was acknowledged before it."""
     asked = [
         Kill("write", next(urls), step, times, str(folder / f"acks-{number}"))
         for number, (step, times) in enumerate(steps)
     ]
-    kills(asked)
+    kill_all(zygote, asked)
     for kill in asked:
         with open_store(kill.url) as store:
             yield kill, store, Path(kill.file).read_text().split() if Path(kill.file).exists() else []
             assert store.check() == []
 
 
-def test_killed_at_any_step_of_an_append(urls, tmp_path):
+def test_killed_at_any_step_of_an_append(zygote, urls, tmp_path):
     steps = itertools.product([*WRITING, *SAVING], (2, BATCHES))
-    for kill, store, acks in killed(urls, tmp_path, steps):
+    for kill, store, acks in killed(zygote, urls, tmp_path, steps):
         (model,) = store.models()
         committed = sum(n.isdigit() for n in acks) + (kill.step == "after commit")
         found = [int.from_bytes(event.nonce, "big") for event in log_of(store, model.id)]
@@ -60,31 +66,31 @@ def test_killed_at_any_step_of_an_append(urls, tmp_path):
         assert sum(answer.new for answer in answers) == len(everything) - len(found)
 
 
-def test_killed_at_any_step_of_a_creation(urls, tmp_path):
-    for kill, store, acks in killed(urls, tmp_path, [(step, 1) for step in WRITING]):
+def test_killed_at_any_step_of_a_creation(zygote, urls, tmp_path):
+    for kill, store, acks in killed(zygote, urls, tmp_path, [(step, 1) for step in WRITING]):
         assert acks == []
         assert [model.head for model in store.models()] == ([1] if kill.step == "after commit" else []), kill
         assert store.create("shop", [feedback(0)]).head == 1
 
 
-def test_killed_after_a_checkpoint_or_between_creation_and_use(urls, tmp_path, request):
+def test_killed_after_a_checkpoint_or_between_creation_and_use(zygote, urls, tmp_path, request):
     steps = [("after creation of tables", 1)]
     if request.node.callspec.params["urls"] == "sqlite":
         steps += [("after checkpoint", 1), ("after checkpoint", 2)]
-    for kill, store, acks in killed(urls, tmp_path, steps):
+    for kill, store, acks in killed(zygote, urls, tmp_path, steps):
         acked = sum(n.isdigit() for n in acks)
         heads = [] if kill.step == "after creation of tables" else [1 + acked * BATCH]
         assert [model.head for model in store.models()] == heads
 
 
 @pytest.mark.long
-def test_killed_archive_loses_nothing(urls, tmp_path):
+def test_killed_archive_loses_nothing(zygote, urls, tmp_path):
     asked = [
         Kill("archive", next(urls), step, times, str(tmp_path / f"{step}-{times}.archive"))
         for step, times in [*ARCHIVING, *REMOVING]
     ]
     (wanted,) = {fill(kill.url) for kill in asked}
-    kills(asked)
+    kill_all(zygote, asked)
     for kill in asked:
         with open_store(kill.url, tuning=SMALL_PIECES) as store:
             (stored,) = store.models()
@@ -112,7 +118,7 @@ def test_killed_archive_loses_nothing(urls, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("work", ["import", "fork"])
-def test_killed_import_or_fork_is_not_seen(urls, tmp_path, monkeypatch, work):
+def test_killed_import_or_fork_is_not_seen(zygote, urls, tmp_path, monkeypatch, work):
     file, source = tmp_path / "made.model", next(urls)
     wanted = fill(source)
     exported(source, file)
@@ -120,7 +126,7 @@ def test_killed_import_or_fork_is_not_seen(urls, tmp_path, monkeypatch, work):
     before = ["made"] if work == "fork" else []
     for kill in asked if before else []:
         fill(kill.url)
-    kills(asked)
+    kill_all(zygote, asked)
     digests = set()
     for kill in asked:
         with open_store(kill.url, tuning=SMALL_PIECES) as store:

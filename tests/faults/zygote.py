@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ from firstclick.serve.http import server
 from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
 from firstclick.validation import duration
-from tests.faults import mutants
+from tests.faults import killed, mutants
 from tests.support.made_log import K, bare, made_items
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
@@ -123,6 +124,23 @@ def _warm_up():
         open_for(settings).service.close()
 
 
+def run_in_child(task):
+    """Run this in a child, which ends with the code that it returns; return the child's process id."""
+    tasks = Path("/proc/self/task")
+    assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
+    child = os.fork()
+    if child:
+        return child
+    code = 70
+    try:
+        code = task() or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
 class _Zygote:
     def __init__(self):
         self._listening = {}
@@ -140,14 +158,8 @@ class _Zygote:
 
     def start(self, spec):
         asked = ServerSpec(**spec)
-        tasks = Path("/proc/self/task")
-        assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
-        child = os.fork()
-        if child:
-            self._children.add(child)
-            return {"pid": child}
-        code = 70
-        try:
+
+        def serve():
             for port, other in self._listening.items():
                 if port != asked.port:
                     other.close()
@@ -155,14 +167,15 @@ class _Zygote:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            code = live(asked, self._listening[asked.port])
-        except BaseException:
-            import traceback
+            return live(asked, self._listening[asked.port])
 
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
+        child = run_in_child(serve)
+        self._children.add(child)
+        return {"pid": child}
+
+    def work(self, kill):
+        """Let a process do this to a store; return its exit code, as `wait` does."""
+        return self.wait(run_in_child(lambda: killed.work(killed.Kill(*kill))), 60.0)
 
     def wait(self, pid, seconds):
         """The exit code, -9 for SIGKILL; None when it still runs after so many seconds."""

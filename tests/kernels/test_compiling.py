@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -164,40 +163,6 @@ def test_types_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_pa
     assert printed("import twin_2; print(twin_2.answer())", tmp_path) == ["2.0"]
     both = printed("import twin_1, twin_2; print(twin_1.answer(), twin_2.answer())", tmp_path)
     assert both == ["1.0", "2.0"]
-
-
-FOLD = """
-import numpy as np
-from firstclick import Catalog
-from firstclick.online.engine import PolicyEngine
-from firstclick.serve.log.events import feedback_payload
-from firstclick.serve.log.codec import fold
-
-live = PolicyEngine("random", Catalog(range(4)), k=2)
-print(*fold(live, [feedback_payload(1, 0, np.array([2, 3], "<u4").tobytes())]), *live.state.hits)
-"""
-
-
-@pytest.mark.long
-def test_an_edit_of_firstclick_is_seen_with_a_warm_cache(tmp_path):
-    """In a module that only holds constants for the compiled one, and in the file of a policy."""
-    package = tmp_path / "firstclick"
-    shutil.copytree(
-        Path(compiling.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
-
-    def edit(file, old, new):
-        text = (package / file).read_text()
-        assert text.count(old) == 1, f"{old!r} is not in {file} once"
-        (package / file).write_text(text.replace(old, new))
-
-    events = "serve/log/events.py"
-    edit(events, 'FEEDBACK_HEAD = struct.Struct("<hq")', 'FEEDBACK_HEAD = struct.Struct("<hqq")')
-    edit(events, "NO_CLICK if click is None else click, issued_ms) + rows", "click, issued_ms, 0) + rows")
-    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
-    edit("policies/_counts.py", "count(state, slate, examined, clicks)", "count(state, slate, 1, clicks)")
-    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "0"]
 
 
 PLUG_IN = """

@@ -45,31 +45,3 @@ def rewritten(path, change):
     change(page, arrays)
     np.savez(path, page=np.frombuffer(json.dumps(page).encode(), np.uint8), **arrays)
     return path
-
-
-def mixed_steps(ranker, first, last):
-    """Recommend, learn, add and withdraw, decided by the step only; the slates."""
-    slates = []
-    for step in range(first, last):
-        draw = np.random.default_rng([77, step])
-        kind = draw.integers(10)
-        if kind == 0:
-            features = None if ranker.catalog.n_features is None else draw.random((1, N_FEATURES)) / 3
-            ranker.add_items([f"added {step}"], features)
-        elif kind == 1 and len(ranker.catalog) > 2 * K:
-            shown = [
-                item
-                for item, hidden in zip(ranker.catalog.items, ranker.catalog.hidden, strict=True)
-                if not hidden
-            ]
-            ranker.withdraw_items([shown[int(draw.integers(len(shown)))]])
-        elif kind in (2, 3):
-            slates.append(ranker.recommend(exclude=ITEMS[step % 5 : step % 5 + 3]).items)
-        else:
-            slates.append(ranker.recommend(candidates=ITEMS[::2] if kind == 4 else None).items)
-        while len(ranker.pending) > 4:
-            waiting = list(ranker.pending)
-            slate = waiting[int(draw.integers(len(waiting)))]
-            size = len(ranker.pending[slate].rows)
-            ranker.learn(slate, click=int(draw.integers(size)) if size and draw.random() < 0.4 else None)
-    return slates

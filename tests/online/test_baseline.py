@@ -81,11 +81,6 @@ def test_each_position_has_a_reason():
     assert reasons == {(word, "pinned", word) for word in ("floor", "policy", "explored")}
 
 
-@pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
-def test_a_policy_that_arranges_its_own_slates_takes_no_list(policy):
-    assert refusal(Ranker, Catalog(ITEMS), k=3, policy=policy, baseline=LIST).argument == "baseline"
-
-
 # How often
 
 

@@ -3,23 +3,11 @@
 import time
 from datetime import timedelta
 
-import numpy as np
 import pytest
 
-from firstclick import Catalog, DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
-from tests.online.rankers import refusal
-
-ITEMS = [f"i{n}" for n in range(12)]
-FEATURES = np.random.default_rng(4).normal(size=(12, 3))
-
-
-class Clock:
-    """The time of day, which a test sets."""
-
-    now = 1_700_000_000.0
-
-    def time(self):
-        return self.now
+from firstclick import DuplicateFeedback, InvalidInput, Ranker, UnknownSlate
+from tests.online.rankers import FEATURES, ITEMS, new_ranker, refusal
+from tests.support.clock import Clock
 
 
 @pytest.fixture
@@ -29,15 +17,11 @@ def clock(monkeypatch):
     return clock
 
 
-def new_ranker(policy="cascade-ts", features=None, **settings):
-    return Ranker(Catalog(ITEMS, features), policy=policy, **{"k": 3, "seed": 3} | settings)
-
-
 def test_slates_that_waited_too_long_are_learned_as_no_click(clock, tmp_path):
-    ranker = new_ranker()
+    ranker = new_ranker("cascade-ts")
     old = [ranker.recommend() for _ in range(3)]
     ranker.learn(old[1], click=0)
-    clock.now += 1000
+    clock.move(1000)
     young = ranker.recommend()
     ranker.save(tmp_path / "r.npz")
     for one in (ranker, Ranker.load(tmp_path / "r.npz")):
@@ -57,7 +41,7 @@ def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     slates = [(late.recommend(), prompt.recommend()) for _ in range(4)]
     for one, other in slates:
         prompt.learn(other, click=1 if one is slates[2][0] else None)
-    clock.now += 100
+    clock.move(100)
     assert late.expire(older_than=60) == 4
     late.save(tmp_path / "ranker")
     late = Ranker.load(tmp_path / "ranker")
@@ -77,14 +61,14 @@ def test_a_late_click_takes_the_place_of_none(clock, policy, tmp_path):
     [("cascade-lin-ts", {}), ("cascade-mixed", {"candidates": ITEMS[:4], "features": FEATURES[:4]})],
 )
 def test_a_late_click_is_refused_where_nothing_can_be_taken_back(clock, policy, request_):
-    ranker = new_ranker(policy, FEATURES)
+    ranker = new_ranker(policy)
     slate = ranker.recommend(**request_)
     assert ranker.expire(older_than=0) == 1
     refusal(ranker.learn, slate, click=0, error=DuplicateFeedback)
 
 
 def test_expired_slates_are_merged_and_bounded(clock):
-    one, other = new_ranker(max_pending=2), new_ranker(seed=4)
+    one, other = new_ranker("cascade-ts", max_pending=2), new_ranker("cascade-ts", seed=4)
     first = [one.recommend() for _ in range(2)]
     theirs = other.recommend()
     one.expire(older_than=0)
@@ -99,23 +83,8 @@ def test_expired_slates_are_merged_and_bounded(clock):
     one.learn(more, click=0)
 
 
-def test_the_log_of_a_service_is_learned_with_its_corrections():
-    lines = [
-        {"seq": 2, "kind": "feedback", "items": ["i0", "i1", "i2"], "click": None},
-        {"seq": 3, "kind": "feedback", "items": ["i3", "i4", "i5"], "click": None},
-        {"seq": 4, "kind": "correction", "corrects": 2, "items": ["i0", "i1", "i2"], "click": 0},
-        {"seq": 5, "kind": "correction", "corrects": 3, "items": ["i3", "i4", "i5"], "click": 1},
-        {"seq": 6, "kind": "recommended", "process": "p", "since": 0.0, "slates": {"0": 2}},
-        {"seq": 7, "kind": "rolled-back", "to": 4},
-    ]
-    ranker = new_ranker()
-    assert ranker.warm_start(lines) == 2
-    assert ranker.state.examined[:6].tolist() == [1, 0, 0, 1, 1, 1]
-    assert ranker.state.hits[:6].tolist() == [1, 0, 0, 0, 0, 0]
-
-
 def test_time_is_that_of_the_wall():
-    ranker = new_ranker()
+    ranker = new_ranker("cascade-ts")
     ranker.recommend()
     (waiting,) = ranker.pending.values()
     assert abs(waiting.made - time.time()) < 60

@@ -122,12 +122,5 @@ def test_a_report_says_what_is_promised_and_assumed_and_where_it_stands():
         assert part in str(report)
 
 
-def test_a_max_loss_of_1_is_no_floor():
-    floor = Floor(1)
-    for _ in range(100):
-        assert floor.share() == 1.0
-        floor.observe(1.0, True, False)
-
-
 def test_confidence_is_between_0_and_1():
     assert refusal(Floor, 0.05, confidence=1).argument == "confidence"

@@ -25,7 +25,6 @@ from tests.online.rankers import (
     N_FEATURES,
     N_ITEMS,
     K,
-    mixed_steps,
     new_ranker,
     refusal,
     rewritten,
@@ -39,7 +38,6 @@ OURS = [
     "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1", "random",
     "ranked-lin-ts",
 ]  # fmt: skip
-WITHOUT_FEATURES = [name for name in OURS if not policy_classes()[name].needs_features]
 every_policy = pytest.mark.parametrize(
     "policy", policies([*OURS, "cascade-lin-ucb:c=theory,horizon=900", "cascade-lin-ts:sigma=0.3"])
 )
@@ -261,13 +259,6 @@ def test_estimates_are_those_of_the_items_in_their_order():
         assert refusal(ranker.estimates, [wrong], error=UnknownName).argument == "items"
 
 
-@OTHERS
-def test_estimates_for_a_user_need_a_context():
-    users = new_ranker("context-lin-ts:context=2")
-    assert refusal(users.estimates, ITEMS, context=[1]).argument == "context"
-    assert not users.estimates(ITEMS, context=[1, 2])[0].any()
-
-
 # Catalogs that change
 
 
@@ -283,19 +274,6 @@ def test_a_slate_is_learned_with_the_features_it_was_shown_with():
     assert state_of(ranker) == state_of(still)
     assert ranker.catalog.rows(slate.items).tolist() == [N_ITEMS, N_ITEMS + 1, N_ITEMS + 2]
     assert len(ranker.catalog) == N_ITEMS
-
-
-@OTHERS
-def test_an_item_that_comes_back_is_new_to_a_policy_without_features():
-    ranker = teach(new_ranker("cascade-ucb1"), 60)
-    assert ranker.state.examined[0] > 0
-    slate = ranker.recommend(candidates=["p3"])
-    ranker.withdraw_items(["p3"])
-    ranker.add_items(["p3"], [[0.5] * N_FEATURES])
-    examined = ranker.state.examined[0]
-    ranker.learn(slate, click=0)
-    assert ranker.state.examined[[0, N_ITEMS]].tolist() == [examined + 1, 0]
-    assert ranker.recommend().items[0] == "p3"
 
 
 @OTHERS
@@ -325,15 +303,6 @@ def test_rankers_that_share_a_catalog_all_see_its_changes(policy, tmp_path):
         assert set(slate.items) == {"new", "newer", "newest"}
         ranker.learn(slate, click=1)
         assert all(len(array) in (1, K, N_FEATURES + 1, N_ITEMS + 3) for array in ranker.state)
-
-
-@pytest.mark.parametrize("policy", policies(WITHOUT_FEATURES))
-def test_features_do_not_matter_to_policies_without_them(policy):
-    plain, with_features = (teach(new_ranker(policy, features=table), 50) for table in (None, FEATURES))
-    assert state_of(plain) == state_of(with_features)
-    plain.add_items(["new"])
-    with_features.add_items(["new"], [[9.0] * N_FEATURES])
-    assert [plain.recommend().items for _ in range(9)] == [with_features.recommend().items for _ in range(9)]
 
 
 def test_features_are_scaled_once_and_stay_as_given_in_the_catalog(tmp_path):
@@ -368,15 +337,24 @@ def test_a_state_that_does_not_grow_is_caught_before_a_kernel_overruns_it():
 
 @every_policy
 def test_a_loaded_ranker_goes_on_bit_for_bit_with_waiting_slates(policy, tmp_path):
-    whole, saved = new_ranker(policy), new_ranker(policy)
-    mixed_steps(whole, 0, 60), mixed_steps(saved, 0, 60)
+    whole, saved = (teach(new_ranker(policy), 40) for _ in range(2))
+    for ranker in (whole, saved):
+        for step in range(4):
+            ranker.recommend(exclude=ITEMS[step : step + 3])
     saved.save(tmp_path / "r.npz")
     loaded = Ranker.load(tmp_path / "r.npz")
     assert len(loaded.pending) == 4
     assert loaded.catalog.items == whole.catalog.items
     assert [type(item) for item in loaded.catalog.items] == [type(item) for item in whole.catalog.items]
     assert (loaded.policy, loaded.k, loaded.seed) == (whole.policy, K, 5)
-    assert mixed_steps(loaded, 60, 160) == mixed_steps(whole, 60, 160)
+    for ranker in (whole, loaded):
+        for slate in list(ranker.pending)[2:0:-1]:
+            ranker.learn(slate, click=1)
+        ranker.withdraw_items(ITEMS[:2])
+        ranker.add_items(["new"], [[0.3] * N_FEATURES])
+        teach(ranker, 60)
+    slates = [[ranker.recommend(candidates=ITEMS[::2]).items for _ in range(9)] for ranker in (loaded, whole)]
+    assert slates[0] == slates[1]
     assert state_of(loaded) == state_of(whole)
     # Saved again after the same history, all is the same but the ids of slates.
     for ranker, name in ((whole, "a.npz"), (loaded, "b.npz")):
@@ -407,9 +385,6 @@ def test_a_ranker_that_cannot_be_saved_stays_as_it_was(saved, tmp_path):
     newer = teach(Ranker.load(saved), 5)
     before = state_of(newer)
     assert "cannot be written" in str(refusal(newer.save, tmp_path / "no" / "r.npz"))
-    for path in (None, 3, b"r.npz", "", ["r.npz"]):
-        assert "path must be" in str(refusal(newer.save, path))
-        assert "path must be" in str(refusal(Ranker.load, path))
     assert state_of(newer) == before != state_of(Ranker.load(saved))
 
 

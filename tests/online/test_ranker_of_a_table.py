@@ -1,8 +1,6 @@
 """A ranker of a catalog that was read from a table: its columns become features, and items change."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 from firstclick import Catalog, FirstclickError, Ranker
@@ -27,18 +25,6 @@ def path(tmp_path):
 
 def shown(ranker, n=60):
     return {item for _ in range(n) for item in ranker.recommend()}
-
-
-def test_a_file_and_frames_of_it_become_one_catalog(path):
-    catalog = Catalog.read(path)
-    assert catalog.encoder.inputs == ("brand", "price", "added", "online")
-    assert catalog.values["b2"] == ["Bolt", "-", "06.07.2024", "no"]
-    assert catalog.unavailable == {"b1"}
-    texts = pd.read_csv(path, sep=";", dtype=str, keep_default_na=False)
-    for frame in (texts, pl.DataFrame(texts.to_dict("list"))):
-        same = Catalog.from_frame(frame)
-        np.testing.assert_array_equal(same.features, catalog.features)
-        assert (same.items, same.unavailable) == (catalog.items, catalog.unavailable)
 
 
 @pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ts"])
@@ -73,11 +59,9 @@ def test_it_learns_changes_and_goes_on_from_its_file(path, tmp_path, policy):
 @pytest.mark.parametrize(
     ("change", "argument"),
     [
-        (lambda ranker: ranker.change_items(["never"], [{"price": 1}]), "items"),
         (lambda ranker: ranker.change_items(["a1"], [{"price": 1}, {}]), "features"),
         (lambda ranker: ranker.change_items(["a1"], {"price": 1}), "features"),
         (lambda ranker: ranker.change_items(["a1", "a1"], [{}, {}]), "items"),
-        (lambda ranker: ranker.change_items(["a1"], groups=["x", "y"]), "groups"),
         (lambda ranker: ranker.change_items(["a1"], [{"price": 1}], groups=["x", "y"]), "groups"),
         (lambda ranker: ranker.set_available(["a1", "never"], False), "items"),
         (lambda ranker: ranker.recommend(candidates=["a1"], features=[{"prise": 5}]), "features"),

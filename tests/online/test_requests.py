@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from firstclick import Catalog, Ranker, UnknownName
+from firstclick import Catalog, Ranker
 from tests.online.rankers import refusal, state_of
 from tests.support.policies import OTHERS, policies
 
@@ -20,40 +20,34 @@ def new_ranker(policy="cascade-lin-ts", *, k=K, seed=1, **catalog):
 
 
 @OTHERS
-def test_a_slate_is_learned_with_its_own_context_after_loading_too(tmp_path):
-    ranker = new_ranker("context-lin-ts:context=2,sigma=0.5")
-    contexts = [np.array([1.0, -0.5]), [0.25, 3], (0.0, 2.0)]
-    slates = [ranker.recommend(context=context) for context in contexts]
-    contexts[0][:] = 99.0  # What the caller does with his array afterwards is his own affair.
-    ranker.save(tmp_path / "r.npz")
-    size = 2 * (N_FEATURES + 1)
-    precision, moment = np.eye(size), np.zeros(size)
-    for at, context in enumerate([(1.0, -0.5), (0.25, 3.0), (0.0, 2.0)]):
-        for position, row in enumerate(ranker.catalog.rows(slates[at].items)[: at + 1]):
-            z = np.kron(context, ranker._engine.features[row])
-            precision += np.outer(z, z) / 0.5**2
-            moment += z * (position == at)
-    for one in (ranker, Ranker.load(tmp_path / "r.npz")):
-        for at in (2, 0, 1):
-            one.learn(slates[at], click=at)
-        np.testing.assert_allclose(one.state.precision, precision, rtol=1e-12)
-        np.testing.assert_allclose(one.state.moment, moment, rtol=1e-12)
-
-
-def test_slates_with_and_without_their_own_features_are_saved(tmp_path):
-    ranker, own = new_ranker(), np.random.default_rng(4).normal(size=(3, N_FEATURES))
-    candidates = [ITEMS[row] for row in (9, 2, 5)]
-    slates = [ranker.recommend(candidates=candidates, features=own) for _ in range(3)]
-    slates += [ranker.recommend(), ranker.recommend(candidates=[], features=[])]
+def test_waiting_slates_keep_their_contexts_and_features_in_a_file(tmp_path):
+    ranker, own = (
+        new_ranker("context-lin-ts:context=2"),
+        np.random.default_rng(4).normal(size=(3, N_FEATURES)),
+    )
+    contexts = [np.array([1.0, -0.5]), [0.25, 3], (0.0, 2.0), [1, 1]]
+    requests = [
+        {},
+        {"candidates": [ITEMS[row] for row in (9, 2, 5)], "features": own},
+        {},
+        {"candidates": []},
+    ]
+    slates = [
+        ranker.recommend(context=context, **request)
+        for context, request in zip(contexts, requests, strict=True)
+    ]
+    contexts[0][:] = own[:] = 99.0  # What the caller does with arrays afterwards does not matter.
     ranker.save(tmp_path / "r.npz")
     again = Ranker.load(tmp_path / "r.npz")
     for one in (ranker, again):
-        for slate in reversed(slates):
-            one.learn(slate, click=None)
+        one.learn(slates[0], click=2)
+    # By its own context: the item that was clicked is the only one with a moment.
+    clicked = ranker._engine.features[ranker.catalog.row_of(slates[0].items[2])]
+    np.testing.assert_allclose(ranker.state.moment, np.kron([1.0, -0.5], clicked))
+    for one in (ranker, again):
+        for slate in reversed(slates[1:]):
+            one.learn(slate, click=1 if len(slate) else None)
     assert state_of(ranker) == state_of(again)
-    for _ in range(5):
-        asked = {"candidates": candidates, "features": own}
-        assert ranker.recommend(**asked).items == again.recommend(**asked).items
 
 
 @pytest.mark.parametrize("policy", policies(["cascade-mixed", "cascade-lin-ts", "cascade-ucb1", "random"]))
@@ -86,18 +80,20 @@ def test_a_subset_follows_its_catalog_as_ids_do(policy):
     assert state_of(by_subset) == state_of(by_ids)
     assert slate.items == ()
     assert len(by_subset.recommend(exclude=by_subset.catalog.subset([]))) == K
+    assert by_subset.recommend(candidates=by_subset.catalog.subset([])).items == ()
 
 
 def test_a_subset_is_of_one_catalog(tmp_path):
     ranker = new_ranker()
-    subset = ranker.catalog.subset(ITEMS[:5])
+    subset = ranker.catalog.subset([*ITEMS[:5], ITEMS[0]])
+    assert (len(subset), list(subset), repr(subset)) == (5, ITEMS[:5], "Subset(5 items)")
     ranker.save(tmp_path / "r.npz")
     for other in (new_ranker(), Ranker.load(tmp_path / "r.npz"), ranker.merge(new_ranker(seed=2))):
         for argument in ("candidates", "exclude"):
             error = refusal(other.recommend, **{argument: subset})
             assert f"{argument} is a subset of another catalog" in str(error)
-        assert set(other.recommend(candidates=subset.items).items) <= set(subset)
-    refusal(ranker.catalog.subset, ["x"], error=UnknownName)
+    error = refusal(ranker.recommend, candidates=subset, features=np.ones((4, N_FEATURES)))
+    assert "features must have one row for each of the 5 items, got 4" in str(error)
     # Two rankers may share a catalog, and a copy of both goes together.
     twin = Ranker(ranker.catalog, k=K, seed=9)
     assert set(twin.recommend(candidates=subset).items) <= set(subset)

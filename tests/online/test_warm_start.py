@@ -212,20 +212,26 @@ def test_contexts_of_a_log_are_used_by_policies_that_want_them():
 
 SERVED = [
     {"seq": 1, "kind": "created", "policy": "random", "items": [{"id": "item 0", "name": "", "group": ""}]},
-    {"seq": 2, "kind": "feedback", "nonce": "ab", "click": 0, "issued": 1.0, "items": ITEMS[:2]},
-    {"seq": 3, "kind": "items-withdrawn", "ids": ["item 3"]},
-    {"seq": 4, "kind": "feedback", "nonce": "cd", "click": None, "issued": 1.0, "items": ITEMS[2:4]},
-    {"seq": 5, "kind": "rolled-back", "to": 3},
+    {"seq": 2, "kind": "feedback", "nonce": "ab", "click": None, "issued": 1.0, "items": ITEMS[:3]},
+    {"seq": 3, "kind": "feedback", "nonce": "cd", "click": None, "issued": 1.0, "items": ITEMS[3:6]},
+    {"seq": 4, "kind": "items-withdrawn", "ids": ["item 3"]},
+    {"seq": 5, "kind": "correction", "corrects": 2, "items": ITEMS[:3], "click": 0},
+    {"seq": 6, "kind": "correction", "corrects": 3, "items": ITEMS[3:6], "click": 1},
+    {"seq": 7, "kind": "recommended", "process": "p", "since": 0.0, "slates": {"0": 2}},
+    {"seq": 8, "kind": "feedback", "nonce": "ef", "click": None, "issued": 1.0, "items": ITEMS[6:]},
+    {"seq": 9, "kind": "rolled-back", "to": 5},
 ]
 
 
 def test_the_log_of_a_service_may_be_read_line_by_line(tmp_path):
+    """Late clicks take the place of none, and what was rolled back is not learned."""
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in SERVED), encoding="utf-8")
     ranker = new_ranker("cascade-ts")
     with path.open(encoding="utf-8") as lines:
-        assert ranker.warm_start(map(json.loads, lines)) == 1
-    assert ranker.state.examined.tolist() == ranker.state.hits.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+        assert ranker.warm_start(map(json.loads, lines)) == 2
+    assert ranker.state.examined.tolist() == [1, 0, 0, 1, 1, 1, 0, 0, 0]
+    assert ranker.state.hits.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():

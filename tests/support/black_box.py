@@ -1,13 +1,12 @@
 """Count the internals of firstclick that each test file imports.
 
-    python -m tests.support.black_box            print the internals that each file imports
+    python -m tests.support.black_box [paths]    print the internals that each file imports
     python -m tests.support.black_box --update   lower the numbers of tests/support/white_box.txt
     python -m tests.support.black_box --moved    write that list again after files moved between folders
 
 Tests go through public names, so that code can move. Folders in WHITE_BOX may import internals by design.
 """
 
-import argparse
 import ast
 from pathlib import Path
 
@@ -65,22 +64,12 @@ def count():
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--update", action="store_true", help="lower the numbers of the list; never raises one"
-    )
-    parser.add_argument("--moved", action="store_true", help="write the list again if the sum did not grow")
-    options = parser.parse_args()
-    if options.update:
-        shrinking.write(LIST, HEADER, shrinking.lower(shrinking.read(LIST), count()))
-    elif options.moved:
-        shrinking.write(LIST, HEADER, shrinking.recount(shrinking.read(LIST), count()))
-    else:
-        for name, names in by_file().items():
-            if names:
-                print(f"{name}: {', '.join(names)}")
+    options = shrinking.parser(__doc__).parse_args()
+    if shrinking.rewrite(options, LIST, HEADER, count()):
+        return
+    for name, names in by_file().items():
+        if names and name.startswith(tuple(options.paths or [""])):
+            print(f"{name}: {', '.join(names)}")
 
 
 if __name__ == "__main__":

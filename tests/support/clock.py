@@ -1,4 +1,6 @@
-"""A clock that only a test moves."""
+"""A clock that only a test moves, and waiting by the clock on the wall."""
+
+import time
 
 
 class Clock:
@@ -28,3 +30,12 @@ class Clock:
     def set(self, seconds):
         """Set the clock on the wall to a time; durations are not changed by that."""
         self._wall = seconds
+
+
+def wait_for(condition, seconds=20.0, *, pause=0.01):
+    """Return what `condition` returns, as soon as that is true."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"waited {seconds} s"
+        time.sleep(pause)
+    return value

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -41,12 +42,12 @@ def slate_of(slate, handle):
 
 
 def status_of(error):
-    """Return the status of an error, as in an HTTP response; errors of the library are `malformed`."""
+    """The word for the kind of an error, as HTTP answers it; the library's own errors are `malformed`."""
     return error.status if isinstance(error, Refused) else "malformed"
 
 
 class RankerDoor:
-    """A ranker in this process."""
+    """A ranker, in a program."""
 
     name = "ranker"
 
@@ -124,7 +125,7 @@ class RankerDoor:
 
 
 class ServiceDoor:
-    """The service in this process."""
+    """The service, in a program. What is not defined here is its method of the same name."""
 
     name = "service"
 
@@ -138,83 +139,55 @@ class ServiceDoor:
         if self.model in self.service.names():
             self.service.delete(self.model)
 
+    def call(self, method, *args, **kwargs):
+        return getattr(self.service, method)(self.model, *args, **kwargs)
+
+    def __getattr__(self, method):
+        return partial(self.call, method)
+
+    @staticmethod
+    def handle_of(slate):
+        return slate.token
+
     def recommend(self, **request):
-        slate = self.service.recommend(self.model, **with_request_id(request))
-        return slate_of(slate, slate.token)
+        slate = self.call("recommend", **with_request_id(request))
+        return slate_of(slate, self.handle_of(slate))._replace(scores=slate.scores)
 
     def feedback(self, slate, **report):
-        return self.service.feedback(self.model, slate, **report).status
+        return self.call("feedback", slate, **report).status
 
     def feedback_batch(self, entries):
         """The outcome of each entry of (handle, report): a status, or an error."""
-        outcomes = self.service.feedback_batch(
-            self.model, [ClickReport(slate, **report) for slate, report in entries]
-        )
+        outcomes = self.call("feedback_batch", [ClickReport(slate, **report) for slate, report in entries])
         return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
 
     def scores(self, ids, **request):
-        return self.each_score(ids, lambda **part: self.service.recommend(self.model, **part, **request))
-
-    def each_score(self, ids, recommend):
         """Return the scores, which come with slates of k items at most."""
         scores = {}
         for start in range(0, len(ids), self.k):
             part = ids[start : start + self.k]
-            slate = recommend(candidates=part, k=len(part))
+            slate = self.recommend(candidates=part, k=len(part), **request)
             scores |= zip(slate.items, slate.scores, strict=True)
         return scores
 
     def put(self, put):
-        self.service.put_items(self.model, put)
+        self.call("put_items", put)
 
     def withdraw(self, ids):
-        self.service.withdraw_items(self.model, ids)
+        self.call("withdraw_items", ids)
 
     def change(self, put, withdraw):
         """Put and withdraw at once."""
-        self.service.change_items(self.model, put=put, withdraw=withdraw)
-
-    def set_available(self, **which):
-        self.service.set_available(self.model, **which)
-
-    def put_list(self, name, ids):
-        self.service.put_list(self.model, name, ids)
-
-    def remove_list(self, name):
-        self.service.remove_list(self.model, name)
-
-    def set_baseline(self, items, max_loss=0.05):
-        self.service.set_baseline(self.model, items, max_loss)
-
-    def remove_baseline(self):
-        self.service.remove_baseline(self.model)
-
-    def change_settings(self, **settings):
-        self.service.change_settings(self.model, **settings)
+        self.call("change_items", put=put, withdraw=withdraw)
 
     def warm_start(self, log, weight=None):
-        return self.service.warm_start(self.model, log, weight=weight)[1]
+        return self.call("warm_start", log, weight=weight)[1]
 
     def warm_start_counts(self, counts, weight=None):
-        return self.service.warm_start(self.model, counts=counts, weight=weight)[1]
-
-    def start_trial(self, arms=None, **how):
-        self.service.start_trial(self.model, arms, **how)
-
-    def change_trial_shares(self, arms):
-        self.service.change_trial_shares(self.model, arms)
-
-    def stop_trial(self, **how):
-        self.service.stop_trial(self.model, **how)
+        return self.call("warm_start", counts=counts, weight=weight)[1]
 
     def create(self, name, **created):
         self.service.create(name, **created)
-
-    def fork(self, policy, name):
-        self.service.fork(self.model, policy, name)
-
-    def roll_back(self, seq):
-        self.service.roll_back(self.model, seq)
 
     def state(self):
         return {
@@ -231,7 +204,7 @@ class ServiceDoor:
 
 
 class HttpDoor(ServiceDoor):
-    """The HTTP application, without a server."""
+    """The application, in process."""
 
     name = "http"
 
@@ -239,11 +212,8 @@ class HttpDoor(ServiceDoor):
         """The answer in JSON, or the error that it stands for."""
         answer = self.site.send(method, path, content if body is None else encoded(body))
         if answer.status_code >= 400:
-            error = answer.json()["error"]
-            kind = KIND_OF[error["status"]]
-            assert answer.status_code == kind.code
-            refusal = kind(error["message"])
-            refusal.argument = error.get("field", "")
+            refusal = self.error_of(answer.json()["error"])
+            assert answer.status_code == refusal.code
             raise refusal
         return answer.json()
 
@@ -254,7 +224,7 @@ class HttpDoor(ServiceDoor):
         answer = self.ask("POST", "/recommend", plain(with_request_id(request)))
         return Slate(
             answer["items"], answer["token"], tuple(answer.get("skipped_pins", ())),
-            answer.get("explored", False), tuple(answer.get("reasons", ())),
+            answer.get("explored", False), tuple(answer.get("reasons", ())), answer.get("scores", ()),
         )  # fmt: skip
 
     def feedback(self, slate, **report):
@@ -272,13 +242,6 @@ class HttpDoor(ServiceDoor):
         error = KIND_OF[outcome["status"]](outcome["message"])
         error.argument = outcome.get("field", "")
         return error
-
-    def scores(self, ids, **request):
-        def recommend(**part):
-            answer = self.ask("POST", "/recommend", plain(part | request))
-            return Slate(answer["items"], answer["token"])._replace(scores=answer["scores"])
-
-        return self.each_score(ids, recommend)
 
     def put(self, put):
         self.ask("POST", "/items:bulk", {"put": [facts_of(item) for item in put]})
@@ -340,9 +303,10 @@ class HttpDoor(ServiceDoor):
 
 
 class ClientDoor(ServiceDoor):
-    """The Python client of a server on a port."""
+    """The Python client, before a server on a port."""
 
     name = "client"
+    change = None  # the client puts or withdraws
 
     def __init__(self, site, **created):
         super().__init__(site, **created)
@@ -358,48 +322,13 @@ class ClientDoor(ServiceDoor):
         self.client.close()
         super().close()
 
-    def recommend(self, **request):
-        slate = self.call("recommend", **with_request_id(request))
-        return slate_of(slate, slate)
+    @staticmethod
+    def handle_of(slate):
+        return slate
 
-    def feedback(self, slate, **report):
-        return self.call("feedback", slate, **report).status
-
-    def feedback_batch(self, entries):
-        outcomes = self.call("feedback_batch", [ClickReport(slate, **report) for slate, report in entries])
-        return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
-
-    def scores(self, ids, **request):
-        return self.each_score(ids, lambda **part: self.call("recommend", **part, **request))
-
-    def put(self, put):
-        self.call("put_items", put)
-
-    def withdraw(self, ids):
-        self.call("withdraw_items", ids)
-
-    change = None  # The client has no call that does both.
-
-    def set_available(self, **which):
-        self.call("set_available", **which)
-
-    def put_list(self, name, ids):
-        self.call("put_list", name, ids)
-
-    def remove_list(self, name):
-        self.call("remove_list", name)
-
-    def set_baseline(self, items, max_loss=0.05):
-        self.call("set_baseline", items, max_loss)
-
-    def remove_baseline(self):
-        self.call("remove_baseline")
-
-    def change_settings(self, *, explore=None, no_click_after=None):
-        if explore is not None:
-            self.call("set_explore", explore)
-        if no_click_after is not None:
-            self.call("set_no_click_after", no_click_after)
+    def change_settings(self, **settings):
+        for name, value in settings.items():
+            self.call(f"set_{name}", value)
 
     def warm_start(self, log, weight=None):
         return self.call("warm_start", log, weight=weight)
@@ -407,24 +336,9 @@ class ClientDoor(ServiceDoor):
     def warm_start_counts(self, counts, weight=None):
         return self.call("warm_start", counts=counts, weight=weight)
 
-    def start_trial(self, arms=None, **how):
-        self.call("start_trial", arms, **how)
-
-    def change_trial_shares(self, arms):
-        self.call("change_trial_shares", arms)
-
-    def stop_trial(self, **how):
-        self.call("stop_trial", **how)
-
     def create(self, name, **created):
         with Client(self.site.address, name) as client:
             client.create(**created)
-
-    def fork(self, policy, name):
-        self.call("fork", policy, name)
-
-    def roll_back(self, seq):
-        self.call("roll_back", seq)
 
     def describe(self):
         return self.call("describe")
@@ -449,7 +363,7 @@ class AsyncDoor(ClientDoor):
 
 
 DOORS = {door.name: door for door in (RankerDoor, ServiceDoor, HttpDoor, ClientDoor, AsyncDoor)}
-# The doors of a service. The two clients share their code, so that most tables run at one of them.
+# The doors of a service; the two clients say the same, so that tables are run at one of them.
 SERVED = ["service", "http", "client"]
 
 

@@ -1,5 +1,6 @@
 """Lists of files that do not follow a rule yet, with a number for each that only shrinks."""
 
+import argparse
 import sys
 
 # While several people delete code at the same time, a number may be higher than reality.
@@ -45,3 +46,25 @@ def to_lower(now, listed):
         for name, number in listed.items()
         if number > now.get(name, 0)
     }
+
+
+def parser(doc):
+    """Return the parser of the command of a rule."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "paths", nargs="*", help="files or folders, from the root of the project; all if none"
+    )
+    parser.add_argument(
+        "--update", action="store_true", help="lower the numbers of the list; never raises one"
+    )
+    parser.add_argument("--moved", action="store_true", help="write the list again if the sum did not grow")
+    return parser
+
+
+def rewrite(options, path, header, now):
+    """Write a list again, as --update or --moved asks."""
+    if options.update:
+        write(path, header, lower(read(path), now))
+    if options.moved:
+        write(path, header, recount(read(path), now))
+    return options.update or options.moved

@@ -35,9 +35,14 @@ def _process_start() -> float:
     """When this process started, if the system tells: before its first import."""
     now = time.time()
     try:
-        with open("/proc/self/stat", encoding="ascii", errors="replace") as stat, open("/proc/uptime") as up:
-            ticks = float(stat.read().rpartition(")")[2].split()[19])
-            age = float(up.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:
+            started = float(stat.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        for _ in range(10):
+            now = time.time()
+            with open("/proc/uptime") as up:
+                age = float(up.read().split()[0]) - started
+            if time.time() - now < 0.01:  # Else the process had to wait between the two readings.
+                break
     except (OSError, ValueError, IndexError):
         return now
     # Both clocks tick every 10 ms, and Python needs longer than that to begin.

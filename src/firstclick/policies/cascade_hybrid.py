@@ -32,5 +32,5 @@ class CascadeHybrid(CoveragePolicy):
         if self.topics is None:
             return n_features
         if self.topics > n_features:
-            raise InvalidInput(f"{self.label}: topics must be at most the number of features, {n_features}")
+            raise InvalidInput(f"must be at most the number of features, {n_features}", "topics", self.label)
         return self.topics

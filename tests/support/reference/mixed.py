@@ -3,7 +3,7 @@ must equal.
 
 M and B are summed up anew for each slate, the marginal likelihood is that of the rates under their covariance
 matrix, and a refit is computed whole at the moment it takes effect. Nothing here is taken from the kernels
-but the numbers of the grid.
+but the numbers of the grid. The interface is that of policies.py.
 """
 
 from typing import NamedTuple
@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+
+from firstclick.kernels.hashing import luck
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +51,7 @@ class Setting(NamedTuple):
 
 
 class MixedReference:
-    def __init__(self, features):
+    def __init__(self, features, k=None):
         self.features = features
         n_items, d = features.shape
         self.examined, self.hits = np.zeros(n_items), np.zeros(n_items)
@@ -124,13 +126,13 @@ class MixedReference:
         z = standardised(at, self.features if features is None else features)
         return z if at.drift is None else np.c_[z, self.logged[: len(z)] > 0]
 
-    def learn(self, slate, examined, clicks, features=None):
+    def learn(self, step, slate, clicks, examined):
         if self.looks == 0 and self.at.drift is None:
             centre, deviation, in_units = measured(self.features)
             self.at = self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
         for position in range(examined):
-            if features is not None:
-                x = self.brought_near(features[position])
+            if step.own:
+                x = self.brought_near(step.x[slate[position]])
                 in_log = bool(self.logged[slate[position]])
                 variance = variances(self.at, look_row(self.at, x, in_log)[None])[0]
                 self.given.append(Look(x, float(clicks[position]), variance, in_log))
@@ -191,6 +193,10 @@ class MixedReference:
         y = np.linalg.solve(root, rates)
         return float(-np.log(np.diag(root)).sum() - 0.5 * y @ y)
 
+    def state(self):
+        m, b = self.posterior()
+        return {"precision": m, "moment": b}
+
     def posterior(self):
         """M and B."""
         z = self.rows(self.at)
@@ -204,23 +210,29 @@ class MixedReference:
         centre, deviation, in_units = measured(self.features)
         return self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
 
-    def scores(self, noise, luck=None, features=None):
-        """A draw for each item. `luck` is an item's own share of it, without features."""
-        self.at = self.scaled()
+    def recommend(self, step, items, k):
+        return step.best(np.round(self.scores(step), 11), items, k)
+
+    def scores(self, step):
+        """A draw for each item."""
+        self.at, noise = self.scaled(), step.noise
         m, b = self.posterior()
         upper = np.linalg.cholesky(m).T
         theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])
-        u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
+        u = noise[len(b)]
+        if not step.x.shape[1]:  # Items without features have a share of their own in it.
+            shares = np.array([luck(np.uint64(step.hash(item))) for item in range(len(step.x))])
+            u = (u + shares) / np.sqrt(2)
         z = self.rows(self.at)
         f, v, beta2 = z @ theta, variances(self.at, z), self.at.beta**2
         examined, hits = self.known()
         k = examined * beta2 / (v + examined * beta2)
         rate = hits / np.maximum(examined, 1e-300)
         own = k * (rate - f) + np.sqrt(beta2 * (1 - k)) * u
-        return own + (f if features is None else self.rows(self.at, features) @ theta)
+        return own + (self.rows(self.at, step.x) @ theta if step.own else f)
 
-    def estimate(self):
-        """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the
+    def estimates(self, step=None):
+        """The mean and the deviation of each item's attraction, by conditioning theta and b jointly on the
         rates."""
         m, b = self.posterior()
         z = self.rows(self.at)
@@ -230,7 +242,7 @@ class MixedReference:
         f = z @ np.linalg.solve(m, b)
         widths = np.einsum("ij,ji->i", z, np.linalg.solve(m, z.T))
         rate = hits / np.maximum(examined, 1e-300)
-        return np.clip(f + k * (rate - f), 0, 1), (1 - k) ** 2 * widths + beta2 * (1 - k)
+        return np.clip(f + k * (rate - f), 0, 1), np.sqrt((1 - k) ** 2 * widths + beta2 * (1 - k))
 
 
 def measured(features):
@@ -273,8 +285,3 @@ def sums(at, z, examined, hits, v, beta, given):
         zx = look_row(at, look.x, look.in_log)
         m, b = m + np.outer(zx, zx) / look.variance, b + look.y / look.variance * zx
     return m, b
-
-
-def ranked(scores, ties, k):
-    """The best k rows; of equal scores, but for rounding, the one with the larger tie hash."""
-    return sorted(range(len(scores)), key=lambda row: (-round(scores[row], 11), -int(ties[row])))[:k]

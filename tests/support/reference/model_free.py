@@ -9,15 +9,25 @@ from firstclick.kernels.design import g_optimal, spanning
 COINS, SHUFFLE, TRIED = (np.uint64(number << 56) for number in (6, 7, 8))
 
 
-class ModelFree:
+class Slow:
+    """A policy that learns nothing, and has neither arrays to compare nor estimates."""
+
+    def learn(self, step, slate, clicks, examined):
+        pass
+
+    def state(self):
+        return {}
+
+    def estimates(self, step):
+        return None
+
+
+class ModelFree(Slow):
     """Feedback is compared among the items that the request allowed."""
 
     def recommend(self, step, items, k):
         self.allowed = list(items)
         return self.slate(step, self.allowed, k)
-
-    def estimates(self, step):
-        return None
 
 
 class TopRank(ModelFree):
@@ -170,9 +180,6 @@ class BatchRank(ModelFree):
                 batches.append((first, end, items, stage + 1))
         self.batches = batches
 
-    def state(self):
-        return {}
-
     def check(self, state):
         assert len(self.batches) == 3  # split twice
         assert 3 in state.batch  # and dropped
@@ -244,9 +251,6 @@ class RecurRank(ModelFree):
             self.begin(block["first"] + a, end, items[a:b], block["phase"] + 1)
             for a, b, end in zip(edges, edges[1:], ends, strict=False)
         ]
-
-    def state(self):
-        return {}
 
     def check(self, state):
         assert len(self.blocks) >= 2  # split

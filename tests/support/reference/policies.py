@@ -12,9 +12,9 @@ A reference is made of the features of all items, the length of a slate and the 
 import numpy as np
 from scipy import optimize
 
-from firstclick.kernels.hashing import beta, fill_normal, luck, mix, uniform
+from firstclick.kernels.hashing import beta, fill_normal, mix, uniform
 from tests.support.reference.mixed import MixedReference
-from tests.support.reference.model_free import BatchRank, BubbleRank, RecurRank, TopRank
+from tests.support.reference.model_free import BatchRank, BubbleRank, RecurRank, Slow, TopRank
 
 EXPLORING, PIE_COIN, PIE_LOTS = (np.uint64(number << 56) for number in (6, 9, 10))
 
@@ -565,7 +565,7 @@ class SWUCB(Fading):
         return np.arange(len(self.log))[::-1] < self.window
 
 
-class GLRUCB:
+class GLRUCB(Slow):
     """Keeps all observations of each item since its last change."""
 
     def __init__(self, x, k, delta=1e-5, explore=0.05, forget="all"):
@@ -599,9 +599,6 @@ class GLRUCB:
     def state(self):
         return {"examined": [*map(len, self.seen)], "hits": [*map(sum, self.seen)]}
 
-    def estimates(self, step):
-        return None
-
     def check(self, state):
         assert 1 <= self.changes < 40, "the detector must have something to do, and not all the time"
 
@@ -624,7 +621,7 @@ def change_evidence(seen):
     return max(ratios)
 
 
-class PbmUCB:
+class PbmUCB(Slow):
     """Clicks by position: each position is examined by chance."""
 
     def __init__(self, x, k, examination=(1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2), eps=0.01):
@@ -659,9 +656,6 @@ class PbmUCB:
 
     def state(self):
         return {"shown": self.n, "hits": self.s}
-
-    def estimates(self, step):
-        return None
 
 
 class PbmPIE(PbmUCB):
@@ -705,44 +699,12 @@ class PbmPIE(PbmUCB):
 # ------------------------------------------------------------------------------------------------ others
 
 
-class Random:
+class Random(Slow):
     def __init__(self, x, k):
         pass
 
     def recommend(self, step, items, k):
         return step.best(dict.fromkeys(items, 0.0), items, k)
-
-    def learn(self, step, slate, clicks, examined):
-        pass
-
-    def state(self):
-        return {}
-
-    def estimates(self, step):
-        return None
-
-
-class MixedPolicy:
-    def __init__(self, x, k):
-        self.slow = MixedReference(x)
-
-    def recommend(self, step, items, k):
-        own = (
-            None if step.x.shape[1] else np.array([luck(np.uint64(step.hash(e))) for e in range(len(step.x))])
-        )
-        scores = self.slow.scores(step.noise, own, step.x if step.own else None)
-        return step.best(np.round(scores, 11), items, k)
-
-    def learn(self, step, slate, clicks, examined):
-        self.slow.learn(slate, examined, clicks, step.x[slate] if step.own else None)
-
-    def state(self):
-        m, b = self.slow.posterior()
-        return {"precision": m, "moment": b}
-
-    def estimates(self, step):
-        means, variances = self.slow.estimate()
-        return means, np.sqrt(variances)
 
 
 SLOW = {
@@ -756,7 +718,7 @@ SLOW = {
     "cascade-lin-ts": LinTS,
     "cascade-lin-ucb": LinUCB,
     "cascade-lsb": Hybrid,
-    "cascade-mixed": MixedPolicy,
+    "cascade-mixed": MixedReference,
     "cascade-swucb": SWUCB,
     "cascade-ts": TS,
     "cascade-ucb-v": UCBV,

@@ -28,8 +28,10 @@ class ForgettingCountPolicy(CountPolicy):
         decided, given = self.by_horizon, self.settings
         if decided and given["horizon"] is not None and given[decided] != self.defaults()[decided]:
             raise InvalidInput(
-                f"{self.name}: horizon decides the {decided}; give one of them, "
-                f"got horizon={given['horizon']} and {decided}={given[decided]}"
+                f"is decided by the horizon; give one of them, got horizon={given['horizon']} and "
+                f"{decided}={given[decided]}",
+                decided,
+                self.name,
             )
 
 

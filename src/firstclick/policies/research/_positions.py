@@ -71,7 +71,7 @@ class PositionPolicy(Policy):
         super().__post_init__()
         if not any(self.examination):
             raise InvalidInput(
-                f"{self.name}: some chance of examination must be above 0, got {self.examination}"
+                f"must have a chance above 0, got {self.examination}", "examination", self.name
             )
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:

@@ -53,8 +53,10 @@ class DcmKLUCB(CascadeKLUCB):
         super().__post_init__()
         if len(self.stop) > MOST_CHANCES:
             raise InvalidInput(
-                f"{self.name}: stop takes at most {MOST_CHANCES} chances, the last one for all further "
-                f"positions, got {len(self.stop)}"
+                f"must have at most {MOST_CHANCES} chances, the last one for all further positions, "
+                f"got {len(self.stop)}",
+                "stop",
+                self.name,
             )
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:

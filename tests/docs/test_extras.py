@@ -14,7 +14,7 @@ import pytest
 from firstclick.errors import FirstclickError
 from firstclick.extras import EXTRAS, MissingExtra, needed_by
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EVERYTHING = [package for packages in EXTRAS.values() for package in packages]
 
@@ -82,16 +82,14 @@ def test_only_packages_of_an_extra_become_a_missing_extra():
     with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught, needed_by("a test"):
         import no_such_package  # noqa: F401
     assert not isinstance(caught.value, FirstclickError)
-    with pytest.raises(ImportError) as caught, needed_by("a test"):
+    with pytest.raises(MissingExtra, match=r"^a test needs pandas: pip install"), needed_by("a test"):
         raise ModuleNotFoundError("No module named 'pandas._libs'", name="pandas._libs")
-    assert isinstance(caught.value, MissingExtra)
-    assert str(caught.value) == "a test needs pandas: pip install 'firstclick[pandas]'"
 
 
 REPORT, SERVE = "pip install 'firstclick[report]'", "pip install 'firstclick[serve]'"
 OF_A_STORE = [
     "audit --store shop.db", "keys list --store shop.db", "log shop --store shop.db",
-    "export shop --store shop.db --out new", "import shop.model", "relearn shop --name new --store shop.db",
+    "export shop --store shop.db --out new", "import shop.model",
     "fork shop --policy random --as new --store shop.db",
 ]  # fmt: skip
 COMMANDS = {f"firstclick {words}": f"this command needs msgspec: {SERVE}" for words in OF_A_STORE} | {

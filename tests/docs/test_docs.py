@@ -1,5 +1,6 @@
-"""Docs say what the code does: generated pages are fresh, examples run, links lead somewhere."""
+"""Docs are true: generated pages are fresh, examples run, links lead somewhere, claims name their tests."""
 
+import importlib.util
 import os
 import re
 import runpy
@@ -13,7 +14,7 @@ from generate import BUILT, COMMANDS, COMMITTED
 from firstclick import policy_classes
 from tests.support.policies import COMPILED
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Written when the site is built. mkdocs checks the links between them.
 BUILT_PAGES = {ROOT / "docs" / name for name in BUILT}
 NOTEBOOKS = {path.with_suffix(".ipynb") for path in (ROOT / "docs" / "tutorials").glob("*.py")}
@@ -32,7 +33,7 @@ def test_generated_page_is_fresh(name):
 
 @pytest.fixture
 def run_script(tmp_path, monkeypatch, capsys):
-    """Run a script in a folder of its own, in this process, where Numba is loaded; return what it prints."""
+    """Run a script in an empty folder, in this process, where Numba is loaded; return what it prints."""
 
     def run_script(script):
         monkeypatch.chdir(tmp_path)
@@ -56,7 +57,7 @@ def marks_of(code):
 
 def python_blocks():
     for page in PAGES:
-        # tests/evaluation/test_story.py and tests/test_readme.py run their commands in order.
+        # tests/evaluation/test_story.py and tests/docs/test_readme.py run their commands in order.
         if page.stem in ("log_to_launch", "README"):
             continue
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
@@ -92,10 +93,9 @@ def test_files_and_tests_that_a_page_names_are_there(page):
 
 
 def test_every_command_in_the_readme_exists():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
     known = {command.split()[0] for command in COMMANDS}
-    used = set(re.findall(r"(?:^|`)firstclick ([a-z-]+)", text, re.MULTILINE))
-    assert used <= known
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"(?:^|`)firstclick ([a-z-]+)", text, re.MULTILINE)} <= known
 
 
 # The one that needs a server is run by tests/client/test_examples.py.
@@ -111,3 +111,50 @@ def examples():
 @pytest.mark.parametrize("example", list(examples()))
 def test_example_runs(example, run_script):
     assert run_script(example)
+
+
+CLAIMS = (ROOT / "CLAIMS.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`([^`]+)`", CLAIMS.split("## Limitations")[0])))
+
+
+def whole_numbers(text):
+    return set(re.findall(r"\d[\d,.]*\d|\d", text))
+
+
+@pytest.mark.parametrize("test", [name for name in NAMED if name.startswith("tests/")])
+def test_a_test_that_a_claim_names_is_there(test):
+    file, _, function = test.partition("::")
+    assert (ROOT / file).exists()
+    if function:
+        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "command", [name for name in NAMED if name.split()[0] in {"python", "make", "firstclick"}]
+)
+def test_a_command_that_a_claim_names_is_there(command):
+    words = command.split()
+    if words[0] == "make":
+        assert f"\n{words[1]}: " in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif words[0] == "firstclick":
+        assert words[1] in COMMANDS
+    elif words[1] == "-m":
+        assert importlib.util.find_spec(words[2]) is not None
+    else:
+        assert (ROOT / words[1]).exists()
+
+
+def test_every_row_names_a_test_or_a_command():
+    rows = [line for line in CLAIMS.split("## Limitations")[0].splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith("| Claim")]
+    assert len(rows) > 30
+    assert [row for row in rows if "`" not in row.split(" | ")[1]] == []
+
+
+def test_numbers_that_the_readme_says_were_measured_are_claims():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = readme.partition("## Measured")[2].partition("[CLAIMS.md]")[0]
+    words = re.sub(r"\(\[.*?\)\)", "", measured, flags=re.DOTALL)
+    numbers = whole_numbers(words) - {"3,706", "16"}  # sizes of the data, not findings
+    assert numbers
+    assert numbers - whole_numbers(CLAIMS) == set()

@@ -68,9 +68,3 @@ def test_key_is_an_unsigned_number_of_which_all_64_bits_are_used():
     bits = (keys[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
     # A fair bit strays from 200 by 60 (6 standard deviations) with chance 2e-9; 64 of them, 1e-7.
     assert np.abs(bits.sum(axis=0).astype(int) - 200).max() < 60
-
-
-def test_stream_is_uniform():
-    drawn = stream(11, "check").random(40_000)
-    # 5 standard errors of a mean of uniforms: false alarm 6e-7. The seed is fixed.
-    assert abs(drawn.mean() - 0.5) < 5 / np.sqrt(12 * 40_000)

@@ -92,11 +92,8 @@ def balanced(tmp_path):
 
 
 def accepts(port):
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def ask(port, method, path, body=None, **headers):
@@ -112,11 +109,11 @@ def test_addresses_of_visitors_are_forwarded_and_cannot_be_made_up(balanced):
     port, replicas = balanced
     for sent, forwarded in (
         (None, "127.0.0.1"),
-        ("203.0.113.9", "203.0.113.9"),
-        ("203.0.113.9, 172.18.0.1", "203.0.113.9"),  # two proxies of ours
-        ("192.0.2.1, 203.0.113.9", "203.0.113.9"),  # the first is what the visitor says
-        ("192.0.2.1, 203.0.113.9, 10.0.0.7", "203.0.113.9"),
         ("203.0.113.9:4711", "203.0.113.9"),
+        (
+            "192.0.2.1, 203.0.113.9, 10.0.0.7",
+            "203.0.113.9",
+        ),  # the visitor's word, the visitor, a proxy of ours
         ("2001:db8::1", "2001:db8::1"),
     ):
         headers = {} if sent is None else {"x_forwarded_for": sent}
@@ -151,5 +148,4 @@ def test_request_for_a_replica_that_is_gone_goes_to_the_other(balanced):
     first.shutdown()
     first.server_close()
     codes = [ask(port, "POST", "/v1/models/shop/warm-start", "{}")[0] for _ in range(4)]
-    assert codes == [200] * 4
-    assert len(second.asked) == 4
+    assert (codes, len(second.asked)) == ([200] * 4, 4)
