@@ -238,7 +238,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name not in names:
         raise UnknownName(
-            f"{name!r} is unknown{did_you_mean(name, names) or f'; known are {shorten(names)}'}", kind
+            f"{quoted(name)} is unknown{did_you_mean(name, names) or f'; known are {shorten(names)}'}", kind
         )
     return name
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.parameters import Declared, check_name, split_bare, split_spec
 from firstclick.policies.base import Policy
+from firstclick.validation.quoting import quoted
 from firstclick.worlds.base import WorldSpec
 
 T = TypeVar("T", bound=Declared)
@@ -102,7 +103,7 @@ def make_policy(spec: str | Policy) -> Policy:
     if isinstance(spec, Policy):
         return spec
     if not isinstance(spec, str):
-        shown = f"the class {spec.__name__}" if isinstance(spec, type) else repr(spec)
+        shown = f"the class {spec.__name__}" if isinstance(spec, type) else quoted(spec)
         raise InvalidInput(f"must be 'name:param=value,...' or a Policy object, got {shown}", "policy")
     name, texts = split_spec(spec)
     return policy_class(name).from_text(texts)

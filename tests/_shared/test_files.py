@@ -350,6 +350,6 @@ def test_longest_name_that_a_file_may_have_is_not_too_long(tmp_path):
 def test_values_that_are_not_paths_are_refused(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     for use in (lambda: write_whole(path, b"ours"), lambda: read_arrays(path, "box 1")):
-        with pytest.raises(InvalidInput, match=r"^a path must be a text that is not empty, or a Path, got "):
+        with pytest.raises(InvalidInput, match=r"^path must be a text that is not empty, or a Path, got "):
             use()
     assert os.listdir(tmp_path) == []

@@ -42,8 +42,7 @@ def test_every_argument_is_explained():
         inherited = found.is_class and "__init__" not in found.members
         if found.is_attribute or found.name in FOR_AUTHORS or inherited:
             continue
-        # Arguments in an order of the past are refused with a sentence that says what to write.
-        arguments = {one.name for one in found.parameters} - {"self", "cls", "old_order"}
+        arguments = {one.name for one in found.parameters} - {"self", "cls"}
         if missing := arguments - explained(found):
             lacking[found.path] = missing
     assert lacking == {}

@@ -46,7 +46,7 @@ def try_all(messages, table, calls, door=None):
 REQUESTS = [
     *each("k", 0, -1, K + 1, 2.5, "2", True, [2], 10**30, HUGE),
     *each("candidates", ["nothing"], ["7"], [8], [1.5], [True], [None], ["i1", ["i2"]], 7, "i1"),
-    *each("candidates", [10**30], [HUGE]),
+    *each("candidates", [10**30], [HUGE]), *each("pinned", [], 0, ""),
     *each("exclude", ["7"], [1.5], [True], 7, "i1", [HUGE]),
     *each("pinned", {9: "i1"}, {-1: "i1"}, {"a": "i1"}, {0: "nothing"}, {0: None}, {0: 1.5}, ["i1"]),
     *each("pinned", {0: "i1", 1: "i1"}), *each("pinned", {1: "i1"}, k=1),
@@ -74,7 +74,10 @@ def test_wrong_requests(open_at, messages, name):
 
 def test_wrong_request_ids_and_units(open_at, messages):
     door = open_at("service")
-    table = [*each("request_id", 7), *each("unit", "", "x" * 300, True, 1.5, "\ud800", HUGE)]
+    table = [
+        *each("request_id", 7), *each("unit", "", "x" * 300, True, 1.5, "\ud800", HUGE),
+        *each("explain", "yes", None, np.array([])),
+    ]  # fmt: skip
     calls = calls_of(door.recommend, table)
     door.recommend(request_id="one")
     calls.append(("request_id", lambda: door.recommend(request_id="one", k=2), "conflict"))
@@ -82,8 +85,9 @@ def test_wrong_request_ids_and_units(open_at, messages):
 
 
 NOT_IN_JSON = [
-    *each("candidates", b"i1", {"i1": 1}.items(), [b"i1"]), *each("exclude", np.array([1.5])),
-    *each("pinned", {0: date(2026, 1, 1)}, {(0, 1): "i1"}),
+    *each("candidates", b"i1", {"i1": 1}.items(), [b"i1"], np.array(3)),
+    *each("exclude", np.array([1.5]), 1.5),
+    *each("pinned", {0: date(2026, 1, 1)}, {(0, 1): "i1"}, np.array([])),
     *each("context", np.array(["2026-01-01"], "M8[D]"), [1 + 2j], np.ma.masked_array([1.0], [True])),
     *each("features", [[date(2026, 1, 1)] * 4], [[np.datetime64("2026-01-01")] * 4], candidates=["i1"]),
     *each("features", np.ma.masked_array([[1.0] * 4], [[0, 0, 1, 0]]), candidates=["i1"]),
@@ -136,6 +140,7 @@ def test_what_top_rank_cannot_take(open_at, messages, name):
 
 FEEDBACK = [
     ("click", {}), *each("click", 3, -1, True, 1.5, "1", [1], 10**30, HUGE), *each("click", 0, clicks=[0]),
+    *each("clicks", {0: 1}, {}),
     *each("clicks", [0, 0], [0, 9], [-1], [1.5], [None], [True], 7, "01"), *each("examined", 1, click=1),
     *each("examined", -1, 4, 1.5, True, click=None), *each("examined", 2, clicks=[2]),
 ]  # fmt: skip
@@ -213,6 +218,12 @@ def test_wrong_items(open_at, messages, name):
     calls += [("withdraw", lambda ids=ids: door.withdraw(ids)) for ids in ("i1", [1.5], 7)]
     if name != "client":
         calls.append(("withdraw", lambda: door.change([new_item("i1")], ["i1"])))
+    if name != "http":
+        calls += [
+            ("put" if name == "service" else "items", lambda put=put: door.put(put)) for put in (7, None)
+        ]
+        wrong = (["new"], [{"id": "new"}], [None])
+        calls += [("items", lambda put=put: door.put(put)) for put in wrong]
     try_all(messages, f"items-{name}", calls, door)
 
 
@@ -265,6 +276,10 @@ def test_wrong_availability_lists_and_settings(open_at, messages, name):
     ]  # fmt: skip
     if name != "client":
         calls.append(("explore", door.change_settings))
+    if name != "http":
+        names = ("", 7, None, [], b"hits")
+        calls += [("list_name", lambda wrong=wrong: door.put_list(wrong, ["i1"])) for wrong in names]
+        calls += [("list_name", lambda wrong=wrong: door.remove_list(wrong)) for wrong in names]
     try_all(messages, f"settings-{name}", calls, door)
 
 
@@ -302,6 +317,7 @@ NOT_LOGS = [
     [{"items": ["i1"]}.items()], [{"items": [{"id": "i1"}], "click": None}], [{"items": 7, "click": None}],
     [{"click": 1}], [{}],
 ]  # fmt: skip
+NOT_COUNTS = [7, [("i1", (2, 1))], {"i1": 2}, {"i1": (2, 1, 0)}, {"i1": ("2", "1")}, {1.5: (2, 1)}]
 NOT_ITERABLE = ["i1", 7, {"items": ["i1"]}]
 
 
@@ -323,6 +339,17 @@ def test_wrong_warm_starts(open_at, messages, name):
         counts = [{"nothing": (2, 1)}, {"i1": (1, 2)}, {"i1": (0, 0)}]
         calls += [("counts", lambda counts=pair: door.warm_start_counts(counts)) for pair in counts]
         calls.append(("log", lambda: door.warm_start([{"items": ["nothing"], "click": 0}])))
+    if name == "service":
+        calls += [("counts", lambda counts=counts: door.warm_start_counts(counts)) for counts in NOT_COUNTS]
+    try_all(messages, f"warm-starts-{name}", calls, door)
+
+
+@pytest.mark.parametrize("name", ["client", "async"])
+def test_wrong_warm_starts_of_clients(open_at, messages, name):
+    door = open_at(name, policy="cascade-ts", features=False)
+    calls = [("slates", lambda log=log: door.warm_start(log)) for log in ("i1", 7, None, [7], [None])]
+    calls += [("counts", lambda counts=counts: door.warm_start_counts(counts)) for counts in NOT_COUNTS]
+    calls += [("arms", lambda arms=arms: door.change_trial_shares(arms)) for arms in (7, "policy", [0.5])]
     try_all(messages, f"warm-starts-{name}", calls, door)
 
 
@@ -331,7 +358,8 @@ def test_wrong_warm_starts(open_at, messages, name):
 
 TWO = [Item("a"), Item("b")]
 MODELS = [
-    *each("policy", "nope", "cascade-lints", "cascade-ts:x=1", "cascade-lin-ts:sigma=-1", 7),
+    *each("policy", "x" * 3000, {"name": "random"},
+        "nope", "cascade-lints", "cascade-ts:x=1", "cascade-lin-ts:sigma=-1", 7),
     *each("policy", "cascade-ts:start"),
     *each("policy", "cascade-lin-ts"), *each("k", 0, 256, "3", 1.5), *each("seed", -1, 1.5, "a", 2**64),
     *each("items", [], [Item("a"), Item("a")]), *each("explore", 2, "a", -1),
@@ -363,6 +391,7 @@ def test_wrong_models(open_at, messages, name):
 
 
 RANKERS = [
+    *each("policy", HUGE, [HUGE]),
     *each("k", 0, 14, 1.5, "3"), *each("seed", -1, 1.5, 2**256, True), *each("policy", "nope", 7, Ranker),
     *each("policy", "cascade-lin-ts", features=False), *each("max_pending", 0, 1.5),
     *each("explore", 1.5, True, -1, "a"),
@@ -396,7 +425,7 @@ CATALOGS = [
     *each("features", [[1.0], [2.0]], [1.0], [[]], [[INFINITY]], [[1e200]], items=["a"]),
     *each("features", [["x"]], [[10**400]], "x", [[1j]], items=["a"]),
     *each("features", [None, None], [[1.0], [1.0, 2.0]], [[1.0], [True, "a"]], items=["a", "b"]),
-    *each("groups", ["x"], "xy", 7, [1.5, "x"], [["x"], "y"], items=["a", "b"]),
+    *each("groups", ["x"], "xy", b"xy", 7, [1.5, "x"], [["x"], "y"], {"a": "x", "b": "y"}, items=["a", "b"]),
 ]  # fmt: skip
 
 
@@ -441,7 +470,9 @@ TRIALS = [
     ("arms", shares(baseline=0.5, model_nope=0.5)), ("arms", shares(policy=0.5, other=0.5)),
     ("arms", shares(policy=0.5, policy_=0.5)), ("policy", shares(policy=0.5, policy_nope=0.5)),
     ("stop_if_worse", {"stop_if_worse": True, "arms": {"policy": 0.5, "policy:cascade-ucb1": 0.5}}),
-    *each("learn_from", "both"), *each("last_pages", 5),
+    *each("learn_from", "both", None, ["own"]), *each("last_pages", 5),
+    *each("stop_if_worse", None, "yes", 1),
+    *each("arms", [["policy", 0.5], ["baseline", 0.5]], 7),
 ]  # fmt: skip
 
 
@@ -463,7 +494,8 @@ def test_wrong_trials(open_at, messages, name):
         ("baseline", lambda: door.set_baseline(["i0", *LIST]), "conflict"),
         ("arms", lambda: door.change_trial_shares({"policy": 1.0})),
         ("shares", lambda: door.change_trial_shares({"policy": 0.5, "baseline": 0.6})),
-        ("show", lambda: door.stop_trial(show="nothing")),
+        ("arms", lambda: door.change_trial_shares([0.5, 0.5])),
+        *[("show", lambda show=show: door.stop_trial(show=show)) for show in ("nothing", None, ["policy"])],
     ]  # fmt: skip
     try_all(messages, f"trials-{name}", calls, door)
     door.stop_trial()

@@ -20,7 +20,7 @@ from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.target_specs import make_target, read_specs
 from firstclick.evaluation.targets import FixedList, Uniform
 from firstclick.logs.ranked_log import NOT_TOLD
-from firstclick.serve import Item, open_service
+from firstclick.serve import Item
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.replay import recover
 from firstclick.serve.model.sources import OTHER_ARM
@@ -28,7 +28,7 @@ from firstclick.serve.store import open_store
 from firstclick.streams import stream
 from tests.support.clock import Clock
 from tests.support.logs import drawn_of, entry_of, raw_events
-from tests.support.shop import items
+from tests.support.shop import items, shop_at
 
 
 @pytest.fixture
@@ -198,15 +198,14 @@ def place(tmp_path_factory):
     place = str(tmp_path_factory.mktemp("learned") / "shop.db")
     random = stream(4, "clicks on any item")
     created = {"items": [Item(name) for name in NAMES], "k": 1, "policy": "cascade-ts", "seed": 1}
-    with open_service(place) as service:
-        service.create("shop", explore=1.0, **created)
-        late = [service.recommend("shop") for _ in range(LATE)]
+    with shop_at(place, explore=1.0, **created) as shop:
+        late = [shop.recommend() for _ in range(LATE)]
         for number in range(REPORTED + LATE):
-            slate = late[number - REPORTED] if number >= REPORTED else service.recommend("shop")
-            service.feedback("shop", slate, click=0 if random.random() < 0.3 else None)
-        service.fork("shop", "cascade-ts", "copy", seed=2)
-        service.feedback("copy", service.recommend("copy"), click=None)
-        service.create("other", **created)
+            slate = late[number - REPORTED] if number >= REPORTED else shop.recommend()
+            shop.feedback(slate, click=0 if random.random() < 0.3 else None)
+        copy = shop.fork("cascade-ts", "copy", seed=2)
+        copy.feedback(copy.recommend(), click=None)
+        shop.service.create("other", **created)
     return place
 
 
@@ -297,7 +296,7 @@ def test_exploration_is_mixed_in(open_small):
     # The last slate: from what the model knows now, but for that slate itself.
     (last,) = of(shop, last=1).slates
     np.testing.assert_allclose(chances(last), chances(found.slates[-1]))
-    model = shop.service.model("shop")
+    model = shop.internals
     asked = model.request_of(drawn_of(raw_events(shop)[-1]), ())
     uniform = uniform_chances(asked, N, np.array(last.rows))
     np.testing.assert_allclose(uniform, [1 / 5, 1 / 20])

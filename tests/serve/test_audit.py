@@ -35,7 +35,7 @@ def shop(open_shop):
 def forget_source(shop, slate):
     """A token of this slate without what it was drawn from."""
     keys = shop.service.keys
-    return keys.sign(keys.read(slate.token, shop.service.model("shop").id, days=1)._replace(fields=b""))
+    return keys.sign(keys.read(slate.token, shop.internals.id, days=1)._replace(fields=b""))
 
 
 def test_each_slate_is_reproduced_through_all_that_can_happen(shop, tmp_path):
@@ -108,7 +108,7 @@ def test_a_start_of_another_build_is_in_the_log_once(open_shop, monkeypatch):
     shop = open_shop()
     assert shop.seq == 1, "the creation says which build made it"
     shop.feedback(shop.recommend(), 0)
-    other = msgspec.structs.replace(shop.service.model("shop").created.build, firstclick="9.9")
+    other = msgspec.structs.replace(shop.internals.created.build, firstclick="9.9")
     for module in ("model.model", "model.build", "service"):
         monkeypatch.setattr(f"firstclick.serve.{module}.this_build", lambda policy: other)
     for _ in range(2):
@@ -353,7 +353,7 @@ def test_the_log_names_the_arms_of_a_trial_in_lines_and_in_parquet(open_shop, lo
 
 def test_a_slate_that_was_decided_outlives_the_removal_of_the_baseline(shop, monkeypatch):
     shop.set_baseline(LIST, 0.001)
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     decide, removing = launch.decide, threading.Thread(target=shop.remove_baseline)
 
     def decide_and_remove(*request, **more):

@@ -25,7 +25,7 @@ def shop(open_shop):
 
 def facts(shop):
     """Return what `GET /v1/models/shop/baseline` does; None without a baseline."""
-    return shop.service.model(shop.name).launch.facts()
+    return shop.internals.launch.facts()
 
 
 def test_a_baseline_leaves_out_what_a_request_does_not_allow(shop):
@@ -68,7 +68,7 @@ def make_room(shop):
 
 
 def excess(shop):
-    return shop.service.model("shop").open.excess
+    return shop.internals.open.excess
 
 
 def test_slates_without_feedback_count_as_no_click(shop):
@@ -91,7 +91,7 @@ def test_slates_without_feedback_count_as_no_click(shop):
 
 
 def test_threads_share_the_room_of_a_guardrail(shop, monkeypatch):
-    room, launch = make_room(shop), type(shop.service.model("shop").launch)
+    room, launch = make_room(shop), type(shop.internals.launch)
     decide = launch.decide
 
     def slowly(*given, **more):
@@ -128,7 +128,7 @@ def test_replicas_share_the_room_once_they_know_of_each_other(open_shop, postgre
     assert spent(others[0]) == 0, "it has spent more than its part"
     for shop in others:
         # As a new process of its age, with nothing out.
-        model = shop.service.model("shop")
+        model = shop.internals
         model.open = type(model.open)()
         assert spent(shop) == pytest.approx(room / 3)
 
@@ -216,11 +216,11 @@ def test_a_server_reads_a_list_once(serving):
     with start().service as service:
         assert model_of(service).seq == seq
         # What is changed over HTTP is newer than a file that stays as it is.
-        service.set_baseline("shop", ["i2", "i0", "i7"])
+        model_of(service).set_baseline(["i2", "i0", "i7"])
     with start().service as service:
         check_baseline(service, "i2", "i0", "i7")
         model_of(service).snapshot()
-        service.remove_baseline("shop")
+        model_of(service).remove_baseline()
         model_of(service).snapshot()
     with start().service as service:
         check_baseline(service)
@@ -228,7 +228,7 @@ def test_a_server_reads_a_list_once(serving):
     serving("i6", "i1", "i5")
     with start().service as service:
         check_baseline(service, "i6", "i1", "i5")
-        service.set_baseline("shop", ["i6", "i1", "i5"], 0.2)
+        model_of(service).set_baseline(["i6", "i1", "i5"], 0.2)
     with start(max_loss=0.3, given=("max_loss",)).service as service:
         assert facts(model_of(service))["max_loss"] == 0.3
         check_baseline(service, "i6", "i1", "i5")
@@ -247,4 +247,4 @@ def test_a_wrong_list_stops_the_start_and_leaves_no_model(serving, ids, word):
     serving("i3", "i1", "i5", "i6")
     with start(k=4).service as service:
         check_baseline(service, "i3", "i1", "i5", "i6")
-        assert service.describe("shop")["k"] == 4
+        assert model_of(service).describe()["k"] == 4

@@ -299,7 +299,7 @@ def test_with_another_policy_or_k_the_second_is_refused(asked, words, postgresql
     assert words in str(second)
     with first.service:
         assert first.service.names() == ["shop"]
-        assert len(first.service.recommend("shop").items) == 3
+        assert len(seam.model(first.service).recommend().items) == 3
 
 
 @pytest.mark.usefixtures("_one_is_second")

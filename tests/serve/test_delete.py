@@ -53,7 +53,7 @@ def test_a_later_model_of_the_same_name_is_another(tmp_path):
         before = site.ask("GET", f"{SHOP}/view").json()
         assert (before["totals"]["slates"], before["feedback"]["accepted"]) == (1, 1)
         late = site.recommend()
-        site.service.delete("shop")
+        site.shop.delete()
         # Fewer items than the dashboard has seen of the old one.
         site.service.create("shop", policy="cascade-lin-ts", k=2, items=ITEMS[:2], seed=1)
         view = site.ask("GET", f"{SHOP}/view").json()
@@ -62,7 +62,7 @@ def test_a_later_model_of_the_same_name_is_another(tmp_path):
         for slate in (shown, late):
             rejected = site.ask("POST", f"{SHOP}/feedback", {"token": slate["token"], "click": 0})
             assert (rejected.status_code, rejected.json()["error"]["field"]) == (404, "token")
-        assert site.service.audit("shop").equal
+        assert site.shop.audit().equal
 
 
 def test_a_client_repeats_the_name_too(tmp_path):
@@ -78,7 +78,7 @@ def test_waiting_feedback_for_a_deleted_model_is_rejected_and_for_others_written
     shop = open_shop(store_url, poll_seconds=30)
     service = shop.service
     bakery, _ = create(shop, "bakery"), create(shop, "cafe")
-    tokens = {name: [service.recommend(name).token for _ in range(5)] for name in service.names()}
+    tokens = {name: [shop.model(name).recommend().token for _ in range(5)] for name in service.names()}
     hold, done, append = threading.Event(), threading.Semaphore(0), service.store.append
 
     def held(*batch):
@@ -115,7 +115,7 @@ def test_other_processes_follow_a_deletion(open_shop, postgresql_url):
     one, other = (open_shop(postgresql_url, clock=clock) for _ in range(2))
     other.recommend()
     other.snapshot()
-    old = other.service.model("shop")
+    old = other.internals
     assert one.delete() == 1
     other.run_background()
     assert other.service.names() == []
@@ -128,7 +128,7 @@ def test_other_processes_follow_a_deletion(open_shop, postgresql_url):
     one.delete()
     create(one, n_items=1)
     other.run_background()
-    assert other.service.model("shop").id == one.service.model("shop").id
+    assert other.internals.id == one.internals.id
     # A snapshot that was in work when the model was deleted does not come back.
     other.service.maintenance.snapshot(old)
     sweep(one.service.store)
@@ -139,10 +139,10 @@ def test_other_processes_follow_a_deletion(open_shop, postgresql_url):
 
 def test_a_name_is_free_before_a_process_has_followed_its_deletion(open_shop, store_url):
     shop = open_shop(store_url, clock=Clock())
-    old = shop.service.model("shop").id
+    old = shop.internals.id
     assert shop.service.store.delete(old)
     create(shop)
-    assert shop.service.model("shop").id > old
+    assert shop.internals.id > old
 
 
 def test_a_model_that_cannot_be_served_can_be_deleted(open_shop):
@@ -152,7 +152,7 @@ def test_a_model_that_cannot_be_served_can_be_deleted(open_shop):
     shop.close()
     shop = open_shop(name="other")
     assert [*shop.service.models.broken] == ["shop"]
-    shop.service.delete("shop")
+    shop.model("shop").delete()
     assert not shop.service.models.broken
 
 

@@ -74,7 +74,7 @@ def test_a_model_stays_what_it_was(shop, old, before):
     events, digest, slate = (
         logs.raw_events(shop),
         shop.digest(),
-        shop.service.model("made").recommend(7).items,
+        shop.model("made").internals.recommend(7).items,
     )
     logs.move_to_archive(shop, before, old)
     assert numbers(shop) == [1, *range(before, len(events) + 1)]
@@ -90,7 +90,7 @@ def test_a_model_stays_what_it_was(shop, old, before):
     assert logs.replay(logs.fork_of(shop, "again", old)) == digest
     shop.restart()
     assert (shop.digest(), shop.describe()["archived_before"]) == (digest, before)
-    assert shop.service.model("made").recommend(7).items == slate
+    assert shop.model("made").internals.recommend(7).items == slate
 
 
 def test_archiving_goes_on_later(shop, tmp_path):
@@ -197,7 +197,7 @@ def test_what_a_model_knew_outlives_the_code_that_learned_it(shop, old, monkeypa
     assert logs.replay(shop, use_snapshots=True) == digest
     audit = logs.audit_of_store(shop)
     assert (audit.equal, audit.compared, audit.start) == (True, 0, 215)
-    monkeypatch.setattr(type(shop.service.model("made").engine.policy), "version", 99)
+    monkeypatch.setattr(type(shop.model("made").internals.engine.policy), "version", 99)
     assert "learned by version" in logs.audit_of_store(shop).not_folded
 
 

@@ -46,7 +46,7 @@ def shop(open_shop):
 
 
 def policy_of(shop):
-    return shop.service.model(shop.name).engine.policy
+    return shop.internals.engine.policy
 
 
 def call(method, *arguments, **named):
@@ -130,7 +130,7 @@ def check_same(mine, other):
     """Both have learned the same, bit for bit, and have the same items and settings."""
     for (name, array), its in zip(mine.state().items(), other.state().values(), strict=True):
         assert (array.dtype, array.tobytes()) == (its.dtype, its.tobytes()), name
-    models = [shop.service.model(shop.name) for shop in (mine, other)]
+    models = [shop.internals for shop in (mine, other)]
     np.testing.assert_array_equal(*(model.engine.features for model in models))
     assert models[0].engine.numbers == models[1].engine.numbers
     assert models[0].click_stats.skipped == 0
@@ -211,7 +211,7 @@ def test_a_catalog_of_columns_is_encoded_again(open_shop):
     forked = shop.fork("cascade-mixed", "forked")
     shop.service.create("new", policy="cascade-mixed", k=K, items=first)
     shop.model("new").put_items(later)
-    mine, other = (shop.service.model(name) for name in ("forked", "new"))
+    mine, other = (shop.model(name).internals for name in ("forked", "new"))
     np.testing.assert_array_equal(mine.engine.features, other.engine.features)
     assert mine.catalog.values == other.catalog.values
     assert forked.describe()["notes"][0] == "events up to 4 are those of shop (cascade-lin-ts)"
@@ -291,7 +291,7 @@ def test_a_shop_with_a_baseline_a_trial_and_timeouts_is_forked(open_shop, policy
     assert audit._replace(name="shop", by_origin={}) == wanted
     assert replay(forked) == forked.digest()
     check_refused(forked.trial_report, "model", "unknown")
-    facts = forked.service.model("forked").launch.facts()
+    facts = forked.internals.launch.facts()
     assert (facts["items"], facts["pages"]) == (IDS[:5], 0), "its own policy has shown none"
     assert shop.describe()["recommended"] == 60
     described = forked.describe()

@@ -156,7 +156,7 @@ class AnyLife(RuleBasedStateMachine):
             content, digest = b"".join(self.shop.export()), self.shop.digest()
             with shop_at(self.folder / "other.db", name="first", clock=self.clock) as other:
                 assert other.service.import_model("shop", content).digest() == digest
-                assert other.service.audit("shop").equal
+                assert other.model("shop").audit().equal
             self.shop.close()
         shutil.rmtree(self.folder)
 

@@ -81,7 +81,7 @@ def test_a_probe_writes_to_the_store_and_changes_no_log(site, clock):
     assert store._database.rows("SELECT count(*) FROM meta WHERE key = 'probe'") == [(1,)]
     assert store.models() == before
     assert store.check() == []
-    assert site.service.audit("shop").equal
+    assert site.shop.audit().equal
 
 
 def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
@@ -98,7 +98,7 @@ def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
         # Feedback is kept although the model has not learned all of its log.
         (lambda service, long_ago: service.maintenance._behind_since.update(shop=long_ago),
          [(503, "behind"), READY]),
-        (lambda service, _: setattr(service.model("shop"), "set_back", "the store was set back"),
+        (lambda service, _: setattr(seam.model(service).internals, "set_back", "the store was set back"),
          [READY, (503, "set-back")]),
         (lambda service, _: setattr(service.writer, "broken", StoreBroken("an fsync failed")),
          [(503, "broken")] * 2),
@@ -136,7 +136,7 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(site, monkeypat
     def broken(*_, **__):
         raise RuntimeError("cannot fold")
 
-    monkeypatch.setattr(site.service.model("shop"), "apply", broken)
+    monkeypatch.setattr(site.shop.internals, "apply", broken)
     monkeypatch.setattr("firstclick.serve.service.catch_up", broken)
     monkeypatch.setattr("firstclick.serve.maintenance.catch_up", broken)
     assert send_feedback(site) == 201
@@ -168,7 +168,7 @@ def test_a_model_of_another_version_is_not_served_and_the_others_are(tmp_path, m
         assert "retry-after" not in refused.headers, "trying again does not help"
         assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
         site.service.run_background()
-        site.service.delete("shop")
+        site.shop.delete()
         unready = site.ask("GET", "/health/ready")
         assert unready.status_code == 503
         assert "model 'counts' cannot be served" in unready.json()["error"]["message"]

@@ -61,7 +61,7 @@ def looks_of_log(id):
 def test_a_model_and_a_ranker_learn_the_same_from_a_log(open_shop, log, policy, weight):
     shop = open_shop(policy=policy, features=FEATURES)
     ranker = Ranker(Catalog(IDS, FEATURES), k=K, policy=policy, seed=5)
-    ranker._key = shop.service.model("shop")._key
+    ranker._key = shop.internals._key
     for part in [LOG, LOG[:3]] if log is LOG else [FIT]:
         seq, used = shop.warm_start(part if log is FIT else iter(part), weight=weight)
         assert (seq, used) == (shop.seq, ranker.warm_start(part, weight=weight))

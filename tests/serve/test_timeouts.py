@@ -123,7 +123,7 @@ def test_timeouts_are_written_in_small_batches(open_shop, monkeypatch, clock):
 
 
 def test_a_slate_of_rows_that_the_log_has_lost_is_dropped(shop, clock):
-    shop.service.model("shop").open.add(b"n" * 16, 1000, np.array([999], "<u4").tobytes())
+    shop.internals.open.add(b"n" * 16, 1000, np.array([999], "<u4").tobytes())
     assert timed_out_after(shop, clock, 0) == 0
     assert facts(shop, "pending", "slates") == (0, 0)
     assert shop.audit().equal
@@ -240,7 +240,7 @@ def test_recommended_slates_are_counted_in_the_log_once_a_minute(shop, clock, mo
     assert shop.seq == seq, "none since"
     digest = shop.digest()
     shop.snapshot()
-    shop.service.model("shop").reports.timed_out += 1
+    shop.internals.reports.timed_out += 1
     assert shop.digest() != digest, "reports are part of the digest"
     shop.recommend()
     shop.restart()
@@ -249,7 +249,7 @@ def test_recommended_slates_are_counted_in_the_log_once_a_minute(shop, clock, mo
 
 def test_the_log_knows_how_many_processes_recommend(replicas, clock):
     one, two = replicas
-    model, now = one.service.model("shop"), clock.time()
+    model, now = one.internals, clock.time()
     assert model.live_replicas(now, one.service.process) == 1
     for shop in replicas:
         shop.recommend()
@@ -262,7 +262,7 @@ def test_the_log_knows_how_many_processes_recommend(replicas, clock):
 
 
 def test_a_process_that_spends_from_the_guardrail_is_in_the_log_at_once(shop, clock):
-    model = shop.service.model("shop")
+    model = shop.internals
     model.open.add(b"n" * 16, int(clock.time() * 1000), bytes(4), excess=0.5)
     for seconds in (0, 30):
         shop.recommend()
@@ -393,7 +393,7 @@ def counts(shop):
 
 
 def refitted(shop):
-    engine = shop.service.model("shop").engine
+    engine = shop.internals.engine
     return engine.policy.refitted(type(engine.state)(**shop.state()), engine.arrays_to_learn())
 
 
@@ -415,7 +415,7 @@ def test_a_late_click_teaches_what_it_would_have_taught_at_once(open_correcting,
         late.feedback(slate, click)
         prompt.feedback(show(prompt, items), click)
     assert states_differ(refitted(late), refitted(prompt), 1e-9) == ""
-    stats = [shop.service.model("shop").click_stats for shop in (late, prompt)]
+    stats = [shop.internals.click_stats for shop in (late, prompt)]
     assert stats[0].positions == stats[1].positions
     assert [late.describe()[count] for count in ("slates", "clicks", "corrected")] == [
         *(prompt.describe()[count] for count in ("slates", "clicks")), 2,
@@ -497,7 +497,7 @@ def test_events_in_force_follow_rollbacks_of_rollbacks():
 def test_a_correction_that_fits_no_slate_is_passed_over(open_correcting):
     shop = open_correcting(policy="cascade-mixed")
     play(shop, 10)
-    before, skipped = counts(shop), lambda: shop.service.model("shop").click_stats.skipped
+    before, skipped = counts(shop), lambda: shop.internals.click_stats.skipped
     wrong = [
         (4, [0], {}), (3, [], {}), (3, [2], {"examined": 1}), (3, [0], {"features": np.zeros(12).tobytes()}),
         (3, [0], {"context": np.zeros(1).tobytes()}), (3, [0], {"rows": [0, 1, 99]}),
@@ -543,7 +543,7 @@ def test_a_late_click_is_corrected_once(open_correcting):
     assert shop.seq == 3
     assert shop.service.outcomes["shop"] == {"corrected": 1, "duplicate": 2, "conflict": 1}
     # The learning curve counts the click where it counted the slate.
-    stats = shop.service.model("shop").click_stats
+    stats = shop.internals.click_stats
     assert [list(tier.values()) for tier in stats.tiers] == [[[1, 1]]] * 3
     assert (stats.first_clicks, stats.day_clicks, stats.positions) == (1, 1, [0, 1])
     _, no_click, click = shop.events()

@@ -213,7 +213,7 @@ def test_pages_of_other_trials_and_arms_are_not_counted(shop):
     answer(shop, 0, unit="me")
     (page,) = feedback_of(shop)
     trial, arm, bucket = page["trial"], page["arm"], page["bucket"]
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     before = counted(shop)
     for other in (
         Assigned(trial ^ 1, 0, arm, bucket), Assigned(trial, 1, arm, bucket),
@@ -235,7 +235,7 @@ def test_shares_change_99_times_and_more_never_break_the_model(shop):
         shop.change_trial_shares({"policy": share, "baseline": 1 - share})
     check_refused(lambda: shop.change_trial_shares({"policy": 0.1, "baseline": 0.9}), "arms")
     # Another process may not know yet.
-    append_unchecked(shop, "TrialShares", shop.service.model("shop").launch.running.id, [0.0, 1.0])
+    append_unchecked(shop, "TrialShares", shop.internals.launch.running.id, [0.0, 1.0])
     assert answer(shop, 0, unit="u").items
     assert 100 < sum(holdout(shop)) < 300, "the last shares count: 0.4 and 0.6"
 
@@ -319,10 +319,7 @@ def test_replicas_start_one_trial_and_stop_it_by_one_event(two):
     # Both know them all before either has compared the arms.
     one.feedback_batch(pages[:-1])
     other.feedback_batch(pages[-1:])
-    threads = [
-        threading.Thread(target=shop.service.stop_if_worse, args=[shop.service.model("shop")])
-        for shop in two * 3
-    ]
+    threads = [threading.Thread(target=shop.service.stop_if_worse, args=[shop.internals]) for shop in two * 3]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -504,7 +501,7 @@ def test_an_arm_that_another_process_deletes_takes_nothing_down(shop, rival):
     shop.start_trial(arms, learn_from="all")
     units = [shop.unit_in(arm) for arm in range(4)]
     slates = [shop.recommend(unit=unit) for unit in units for _ in range(2)]
-    shop.service.store.delete(shop.service.model("rival").id)
+    shop.service.store.delete(shop.model("rival").internals.id)
     for n_pages, some in ((4, slates[::2]), (8, slates[1::2])):
         outcomes = shop.feedback_batch([(slate, 0) for slate in some])
         assert [outcome.status for outcome in outcomes] == ["accepted"] * 4
@@ -623,7 +620,7 @@ def test_two_trials_that_are_arms_of_each_other_do_not_block(shop, rival, monkey
     monkeypatch.setattr(trial_arms, "PATIENCE", 0.05)
     rival.set_baseline(LIST, 1.0)
     shop.start_trial(THIRDS)
-    launch = shop.service.model("shop").launch
+    launch = shop.internals.launch
     running = launch.trial
     shop.stop_trial()
     rival.start_trial({"policy": 0.1, "model:shop": 0.9})
@@ -633,8 +630,8 @@ def test_two_trials_that_are_arms_of_each_other_do_not_block(shop, rival, monkey
 
     def ask(name):
         for number in range(40):
-            with shop.service.model(name).lock:
-                done.append(shop.service.recommend(name, unit=f"u{number}"))
+            with shop.model(name).internals.lock:
+                done.append(shop.model(name).recommend(unit=f"u{number}"))
 
     threads = [threading.Thread(target=ask, args=[name], daemon=True) for name in ("shop", "rival")]
     for thread in threads:

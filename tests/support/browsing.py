@@ -1,4 +1,4 @@
-"""A real browser before a real server, and a visitor of its pages."""
+"""A real browser, and a visitor of the pages of a server."""
 
 import os
 
@@ -40,7 +40,7 @@ def browser():
 
 
 class Visitor:
-    """A page before a visitor, all that it requested and all that went wrong in it."""
+    """A page in a browser, with its requests and its errors."""
 
     def __init__(self, context):
         self.page = context.new_page()
@@ -57,7 +57,7 @@ class Visitor:
             self.complaints.append(f"{message.type}: {message.text}")
 
     def forgive(self, *texts):
-        """Leave out complaints with these texts, which must have come."""
+        """Ignore errors with these texts; each of them must have occurred."""
         for text in texts:
             assert any(text in complaint for complaint in self.complaints), self.complaints
             self.complaints = [complaint for complaint in self.complaints if text not in complaint]

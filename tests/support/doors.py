@@ -403,7 +403,7 @@ def refit_has_begun(door):
 
 
 def with_request_id(request):
-    """The request with an id in site of `draw`."""
+    """Return the request with an id instead of `draw`."""
     draw = request.pop("draw", None)
     return request if draw is None else request | {"request_id": f"draw {draw}"}
 

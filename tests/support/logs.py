@@ -92,7 +92,7 @@ def move_to_archive(shop, before, file, *, token_days=-10_000.0):
 
 @contextmanager
 def whole_log(shop, archives):
-    """The log: the store, with these archives of its earlier events."""
+    """Return the log of the store, whose earlier events are in these archives."""
     store = shop.service.store
     with opened_archives(archives) as files:
         yield ArchivedLog(store, entry_of(shop), files) if files else store
@@ -124,7 +124,7 @@ def fork_of(shop, name, *archives):
 
 
 def check_has_logs_of(shop, *origins):
-    """The log of a fork has those of its origins, to the last bit."""
+    """Check that the log of a fork contains the events of its origins, bit for bit."""
     events = raw_events(shop)
     created = unpacked(events[0], Created)
     for position, origin in enumerate(origins):
@@ -138,7 +138,7 @@ def replay(shop, *, use_snapshots=False):
 
 
 def check_recommends_as_replayed(shop, n):
-    """The model recommends what one recommends that has just read the log."""
+    """Check that the model recommends the same slates as one that was replayed from the log."""
     model = shop.service.model(shop.name)
     new = recover(shop.service.store, entry_of(shop), use_snapshots=False)
     for number in range(n):
@@ -146,7 +146,7 @@ def check_recommends_as_replayed(shop, n):
 
 
 def check_replays(shop, every):
-    """A replay in one go, and one event by event through a snapshot of every so many, come to the same."""
+    """Check that a replay of all events at once equals one event by event with snapshots between."""
     store, entry, digest = shop.service.store, entry_of(shop), shop.digest()
     model = recover(store, entry._replace(head=1), use_snapshots=False)
     for head in range(2, entry.head + 1):
@@ -160,7 +160,7 @@ def check_replays(shop, every):
 
 
 def append_unchecked(shop, kind, *fields):
-    """Write an event as a process would that does not know yet what this one knows."""
+    """Write an event as another process does that has not read the latest events."""
     service = shop.service
     return service._change(service.model(shop.name), getattr(events, kind)(*fields))
 
@@ -173,7 +173,7 @@ def correct_unchecked(shop, seq, items, clicks, *, rows=None, issued=999, **more
 
 
 def check_taught(shop, lessons):
-    """The model has learned just these pairs of items and a click, in their order."""
+    """Check that the model has learned exactly these pairs of items and click, in this order."""
     known = shop.service.model(shop.name)
     new = Model(0, shop.name, known.created)
     for seq, (items, click) in enumerate(lessons, 2):

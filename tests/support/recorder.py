@@ -207,7 +207,7 @@ class Session:
             options["pinned"] = dict(zip(positions.tolist(), self.some(2, 2), strict=True))
         if self.often():
             options["at_most"] = 1 if self.often() else {"g0": 1, "g1": 2}
-        if self.often(0.1) and "candidates" in options:
+        if self.often(0.6 if self.ranker.policy.takes_features else 0.1) and "candidates" in options:
             options["features"] = self.draw.random((len(options["candidates"]), FEATURES)).round(2).tolist()
         if self.context != self.often(0.05):
             options["context"] = self.draw.random(TYPES).round(2).tolist()

@@ -66,15 +66,20 @@ class Model:
         return self.model(name)
 
     @property
+    def internals(self):
+        """The object behind the model, for the few tests that look into it."""
+        return self.service.model(self.name)
+
+    @property
     def seq(self):
-        return self.service.model(self.name).seq
+        return self.internals.seq
 
     def digest(self):
-        return self.service.model(self.name).digest()
+        return self.internals.digest()
 
     def events(self, after=0):
         """The events of the log, as `firstclick log` prints them."""
-        model = self.service.model(self.name)
+        model = self.internals
         events = list(chain.from_iterable(self.service.store.events(model.id, 0, model.seq)))
         started = [unpacked(event, TrialStarted) for event in events if event.kind == Kind.TRIAL_STARTED]
         arms = {trial.id: [arm.name for arm in trial.arms] for trial in started}
@@ -83,11 +88,11 @@ class Model:
 
     def snapshot(self):
         """Write a snapshot now."""
-        self.service.maintenance.snapshot(self.service.model(self.name))
+        self.service.maintenance.snapshot(self.internals)
 
     def items(self):
         """Return each item that is not withdrawn, by id."""
-        model = self.service.model(self.name)
+        model = self.internals
         catalog = model.catalog
         features = catalog.features_as_given(np.arange(len(catalog.items)))
         return {
@@ -98,7 +103,7 @@ class Model:
 
     def unit_in(self, arm, *, other_than=""):
         """A unit to which the running trial shows this arm."""
-        trial = self.service.model(self.name).launch.running
+        trial = self.internals.launch.running
         units = (f"unit-{number}" for number in range(100_000))
         return next(
             unit
@@ -108,12 +113,12 @@ class Model:
 
     def state(self):
         """All arrays that the policy has learned."""
-        arrays = self.service.model(self.name).engine.state._asdict()
+        arrays = self.internals.engine.state._asdict()
         return {name: array.copy() for name, array in arrays.items()}
 
     def columns(self):
         """The kind of each column that is a feature."""
-        encoder = self.service.model(self.name).catalog.encoder
+        encoder = self.internals.catalog.encoder
         return (
             {column.name: column.kind for column in encoder.columns if column.name in encoder.inputs}
             if encoder
@@ -122,7 +127,7 @@ class Model:
 
     def rows(self):
         """Return the rows that the policy reads of a table, and those of the values of the items."""
-        catalog = self.service.model(self.name).catalog
+        catalog = self.internals.catalog
         rows, _ = catalog.encoder.encode([catalog.values[id] for id in catalog.items])
         return catalog.table, rows if catalog.scale is None else catalog.scale.apply(rows)
 

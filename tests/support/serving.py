@@ -16,6 +16,7 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http.app import App
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
+from tests.support.seam import Model
 
 # Seconds, long enough for any machine; no test waits for it unless it fails.
 AT_LAST = 30.0
@@ -76,6 +77,10 @@ class Site:
         """Send one request by hand, see `Exchange`; `content_length="9"` is the header `content-length`."""
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.runner.run(Exchange(self.app, pieces or (b"",), gone=gone).ask(method, path, headers))
+
+    @property
+    def shop(self):
+        return Model(self.service, "shop")
 
     def add_key(self, role, model=None):
         return add_key(self.service, role, model)

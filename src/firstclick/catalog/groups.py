@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.ids import IDS, item_id
 from firstclick.errors import InvalidInput
 from firstclick.parameters import did_you_mean
+from firstclick.validation.lists import as_list
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
@@ -17,19 +18,14 @@ Group = str | int
 
 def checked_groups(groups: Iterable[object], n_items: int) -> list[Group | None]:
     """The group of each item; None and "" are no group."""
-    rule = "must be a list with a name for each item"
-    if isinstance(groups, str):
-        raise InvalidInput(f"{rule}, got the text {quoted(groups)}", "groups")
-    try:
-        given = list(groups)
-    except TypeError:
-        raise InvalidInput(f"{rule}, got {quoted(groups)}", "groups") from None
+    given = as_list("groups", groups, "names, one for each item")
+    rule = f"{IDS}, or None for no group"
     if len(given) != n_items:
         raise InvalidInput(
             f"must have a name for each of the {n_items} items, or None, got {len(given)}", "groups"
         )
     return [
-        None if group is None or group == "" else item_id(group, "groups", f"{IDS}, or None for no group")
+        None if group is None or (isinstance(group, str) and not group) else item_id(group, "groups", rule)
         for group in given
     ]
 

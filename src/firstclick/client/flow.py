@@ -25,6 +25,7 @@ from firstclick.errors import InvalidInput
 from firstclick.files.reading import as_path, reading
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
+from firstclick.validation.lists import as_list
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
 from firstclick.wire.errors import Refused, TryLater, Unavailable
@@ -125,7 +126,7 @@ class Flow:
         """The path of the model, or of something of it."""
         if self.model is None:
             raise InvalidInput("is missing; create the client with Client(url, model='...')", "model")
-        return f"/v1/models/{quote(self.model, safe='')}{rest}"
+        return f"/v1/models/{_in_path(self.model, 'model')}{rest}"
 
     def recommend(
         self,
@@ -162,10 +163,10 @@ class Flow:
         """
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
-            "unit": unit, "explain": explain or None,
+            "unit": unit, "explain": None if explain is False else explain,
             "candidates": _as_list(candidates, "candidates"),
-            "exclude": _as_list(exclude, "exclude") or None,
-            "pinned": dict(pinned) if isinstance(pinned, Mapping) else pinned,
+            "exclude": None if (excluded := _as_list(exclude, "exclude")) == [] else excluded,
+            "pinned": _as_dict(pinned),
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
@@ -220,7 +221,8 @@ class Flow:
         Returns:
             A receipt or an error for each entry, in order.
         """
-        bodies = [_body(entry) for entry in entries]
+        pairs = as_list("entries", entries, "pairs of slate and click, or of ClickReport")
+        bodies = [_body(entry) for entry in pairs]
         outcomes: list[Receipt | Refused] = []
         for start in range(0, len(bodies), MOST_ENTRIES):
             part = bodies[start : start + MOST_ENTRIES]
@@ -260,7 +262,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/items:bulk", {"put": [as_json(item) for item in items]})
+        return self._change("/items:bulk", {"put": _bodies(items)})
 
     def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
         """Take items out of the catalog. Feedback for slates that show them still counts.
@@ -295,7 +297,8 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change(f"/lists/{quote(name, safe='')}", {"items": _as_list(items, "items")}, "PUT")
+        path = f"/lists/{_in_path(name, 'list_name')}"
+        return self._change(path, {"items": _as_list(items, "items")}, "PUT")
 
     def remove_list(self, name: str) -> Steps[int]:
         """Remove a list. Its items stay in the catalog.
@@ -306,7 +309,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change(f"/lists/{quote(name, safe='')}", None, "DELETE")
+        return self._change(f"/lists/{_in_path(name, 'list_name')}", None, "DELETE")
 
     def set_explore(self, share: float) -> Steps[int]:
         """Set the share of slates that are drawn uniformly.
@@ -366,11 +369,9 @@ class Flow:
         """
         body: dict[str, Any] = {"weight": weight}
         if counts is None:
-            body["slates"] = list(map(dict, slates))
+            body["slates"] = [_as_dict(slate) for slate in as_list("slates", slates, "dicts")]
         else:
-            body["counts"] = [
-                {"item": item, "looks": looks, "clicks": clicks} for item, (looks, clicks) in counts.items()
-            ]
+            body["counts"] = _counts(counts)
         call = Call("POST", self.path("/warm-start"), body, again=False, timeout=FILE_TIMEOUT)
         told = yield from self._read(WarmStarted, call)
         return told.slates if counts is None else told.items
@@ -410,7 +411,7 @@ class Flow:
         body: dict[str, Any] = {
             "learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages,
         }  # fmt: skip
-        body |= {} if arms is None else {"arms": dict(arms)}
+        body |= {} if arms is None else {"arms": _as_dict(arms)}
         # An arm of another policy is a fork, which takes its time.
         return self._change("/trial", body, again=False, timeout=FILE_TIMEOUT)
 
@@ -423,7 +424,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/trial", {"arms": dict(arms)}, "PATCH")
+        return self._change("/trial", {"arms": _as_dict(arms)}, "PATCH")
 
     def stop_trial(self, *, show: str = "policy") -> Steps[int]:
         """End the trial. Not retried.
@@ -483,7 +484,7 @@ class Flow:
             Conflict: A model of this name exists.
         """
         self.path()  # there must be a name
-        body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
+        body = {"name": self.model, "policy": policy, "k": k, "items": _bodies(items)}
         body = body if seed is None else body | {"seed": seed}
         # A policy that is new to the server is compiled first.
         call = Call("POST", "/v1/models", body, again=False, timeout=CREATE_TIMEOUT)
@@ -653,11 +654,44 @@ def _check_can_be_sent(name: str, value: object) -> None:
         ) from None
 
 
-def _as_list(items: object, name: str) -> object:
-    """Return an iterable as a list, for JSON; the server refuses anything else."""
-    if isinstance(items, bytes):
-        raise InvalidInput(f"must be a list, got bytes, {quoted(items)}", name)
-    return list(items) if isinstance(items, Iterable) and not isinstance(items, str) else items
+def _as_list(items: Any, name: str) -> object:
+    """Return an iterable as a list, for JSON. A text may be the name of a list: the server checks it."""
+    if isinstance(items, str) or items is None:
+        return items
+    return as_list(name, items.keys() if isinstance(items, Mapping) else items, "ids")
+
+
+def _as_dict(given: object) -> object:
+    """Return a mapping as a dict, for JSON; the server refuses anything else."""
+    return dict(given) if isinstance(given, Mapping) else given
+
+
+def _counts(counts: object) -> list[dict[str, Any]]:
+    """Return the examinations and clicks by item as a body holds them."""
+    if not isinstance(counts, Mapping):
+        raise InvalidInput(f"must be {{item: (looks, clicks)}}, got {quoted(counts)}", "counts")
+    bodies = []
+    for item, pair in counts.items():
+        try:
+            looks, clicks = pair
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"must have (looks, clicks), got {quoted(pair)} for {quoted(item)}", "counts"
+            ) from None
+        bodies.append({"item": item, "looks": looks, "clicks": clicks})
+    return bodies
+
+
+def _bodies(items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Return the items as a body holds them."""
+    return [as_json(item) for item in as_list("items", items, "Item(...)")]
+
+
+def _in_path(name: object, argument: str) -> str:
+    """Return a name as part of an address; the server checks its characters."""
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InvalidInput(f"must be a text of printable characters, got {quoted(name)}", argument)
+    return quote(name, safe="")
 
 
 def _plain(value: object) -> object:
@@ -670,6 +704,8 @@ def _plain(value: object) -> object:
 
 def as_json(item: Item) -> dict[str, Any]:
     """The item as a body holds it: what was not given is not sent."""
+    if not isinstance(item, Item):
+        raise InvalidInput(f"must be Item(id, name, group, features, available), got {quoted(item)}", "items")
     told = {word: value for word, value in item._asdict().items() if value is not NOT_GIVEN}
     features = told.get("features")
     if isinstance(features, Mapping):
@@ -688,7 +724,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     if said.click is not NOT_GIVEN:
         told["click"] = said.click
     if said.clicks is not None:
-        told["clicks"] = _as_list(said.clicks, "clicks")
+        told["clicks"] = as_list("clicks", said.clicks, "positions")
     return told if said.examined is None else told | {"examined": said.examined}
 
 

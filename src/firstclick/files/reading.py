@@ -22,7 +22,8 @@ def as_path(path: str | os.PathLike[str]) -> Path:
         os.fsencode(text)
     except (TypeError, UnicodeEncodeError):
         raise InvalidInput(
-            f"a path must be a text that is not empty, or a Path, got {quoted(path)}; name a file or a folder"
+            f"must be a text that is not empty, or a Path, got {quoted(path)}; name a file or a folder",
+            "path",
         ) from None
     return Path(text)
 

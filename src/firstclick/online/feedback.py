@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.validation.lists import as_list
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
@@ -35,7 +36,8 @@ def positions_of(click: Click, clicks: Iterable[SupportsIndex] | None) -> list[i
         return [] if click is None else [_position("must be a position or None", "click", click)]
     if click is not NOT_GIVEN:
         raise InvalidInput("must be left out where clicks is given; give one of them", "click")
-    found = sorted(_position("must be positions", "clicks", one) for one in _several(clicks))
+    given = as_list("clicks", clicks, "positions")
+    found = sorted(_position("must be positions", "clicks", one) for one in given)
     for position, other in pairwise(found):
         if position == other:
             raise InvalidInput(f"must name a position once, got {quoted(position)} twice", "clicks")
@@ -84,15 +86,6 @@ def click_bits(
     for position in positions:
         bits[position] = 1
     return bits, seen
-
-
-def _several(clicks: Iterable[SupportsIndex]) -> list[SupportsIndex]:
-    try:
-        if isinstance(clicks, str | bytes):
-            raise TypeError
-        return list(clicks)
-    except TypeError:
-        raise InvalidInput(f"must be a list of positions, got {quoted(clicks)}", "clicks") from None
 
 
 def _position(rule: str, name: str, click: object) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.ids import ItemId
+from firstclick.catalog.ids import IDS, ItemId, item_id
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import InvalidInput
 from firstclick.online.warm_start import HeadStart
@@ -44,16 +44,25 @@ def counts_of(fit: ClickFit) -> dict[ItemId, tuple[float, float]]:
 def item_counts(catalog: Catalog, counts: CountsByItem) -> ItemCounts:
     """The counts of the items that the catalog has; InvalidInput if there are none, or one is wrong."""
     known: dict[int, tuple[float, float]] = {}
-    for item, (looks, clicks) in counts.items():
-        if not (np.isfinite(looks) and 0 <= clicks <= looks <= COUNT.most):
+    if not isinstance(counts, Mapping):
+        raise InvalidInput(f"must be {{item: (looks, clicks)}}, got {quoted(counts)}", "counts")
+    for item, pair in counts.items():
+        try:
+            looks, clicks = pair
+            valid = bool(0 <= clicks <= looks <= COUNT.most)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"must have (looks, clicks), got {quoted(pair)} for {quoted(item)}", "counts"
+            ) from None
+        if not valid:
             raise InvalidInput(
                 "must have looks of at least 0, and clicks from 0 to looks, got "
                 f"looks={quoted(looks)} and clicks={quoted(clicks)} for {quoted(item)}",
                 "counts",
             )
-        row = catalog.row_of(item)
+        row = catalog.row_of(item_id(item, "counts", IDS))
         if row is not None and looks > 0:
-            known[row] = looks, clicks
+            known[row] = float(looks), float(clicks)
     if not known:
         raise InvalidInput(
             f"must have items of the catalog, got {len(counts):,} others; nothing was learned", "counts"

@@ -383,7 +383,8 @@ class Ranker:
                 raise self._not_waiting(slate_id)
             if isinstance(slate, Slate) and slate.items != self._items(shown):
                 raise UnknownSlate(
-                    f"{slate_id!r} is not of this ranker, which showed {self._items(shown)}", "slate"
+                    f"{slate_id!r} has other items than this ranker recommended, {self._items(shown)}",
+                    "slate",
                 )
             if waiting is None:
                 self._correct(slate_id, click, clicks, examined)
@@ -452,36 +453,36 @@ class Ranker:
 
     def _not_waiting(self, slate_id: str) -> InvalidInput:
         """The error for a slate that is not waiting."""
-        said = f"{quoted(slate_id)} is not waiting for feedback: "
+        problem = f"{quoted(slate_id)} is not waiting for feedback: "
         parts = parts_of(slate_id)
         if parts is None or parts[0] not in self._origins:
-            return UnknownSlate(f"{said}it is not of this ranker", "slate")
+            return UnknownSlate(f"{problem}this ranker did not recommend it", "slate")
         key, run, number = parts
         self._current_run()
         fate = self._records_until_now()[key].fate(run, number)
         if fate is Fate.LEARNED:
-            return DuplicateFeedback(f"{said}it was learned already", "slate")
+            return DuplicateFeedback(f"{problem}it was learned already", "slate")
         if fate is Fate.FORGOTTEN:
             return ForgottenSlate(
-                f"{said}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
+                f"{problem}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
                 "`max_pending`",
                 "slate",
             )
         if fate is Fate.TOO_OLD:
             return ForgottenSlate(
-                f"{said}it was learned already, or was forgotten (the last {self.max_pending} are kept); it "
-                "is too old to know which",
+                f"{problem}it is too old to know whether it was learned or forgotten (the last "
+                f"{self.max_pending} are kept)",
                 "slate",
             )
         if key != int(self._key):
             return UnknownSlate(
-                f"{said}it was shown after the merge, by a ranker that this one was merged from; give its "
-                "click to that one",
+                f"{problem}it was recommended after the merge by another ranker, from which this one was "
+                "merged; report its click to that ranker",
                 "slate",
             )
         return UnknownSlate(
-            f"{said}it was shown after the file was saved that this ranker was loaded from, or by a copy of "
-            "this ranker; what it showed is not known here, and its click cannot be learned",
+            f"{problem}it was recommended after the file of this ranker was saved, or by a copy of this "
+            "ranker; its items are not known here, and its click cannot be learned",
             "slate",
         )
 
@@ -668,7 +669,7 @@ class Ranker:
             InvalidInput: The rankers do not fit together, share a seed, or share what they learned.
         """
         if not isinstance(other, Ranker):
-            raise InvalidInput(f"a ranker can be merged with a ranker, got {quoted(other)}")
+            raise InvalidInput(f"must be a ranker, got {quoted(other)}", "other")
         # Always in the same order: two threads that merge both ways must not wait for each other.
         first, second = sorted((self, other), key=id)
         with first._lock, second._lock:
@@ -677,13 +678,15 @@ class Ranker:
     def _merged(self, other: "Ranker", seed: int | None) -> "Ranker":
         if self.seed == other.seed:
             raise InvalidInput(
-                f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
-                "share; start each ranker with its own seed"
+                f"must have another seed than this ranker, got {self.seed} for both: copies of one ranker "
+                "would count twice what they share; start each ranker with its own seed",
+                "other",
             )
         if self._origins & other._origins:
             raise InvalidInput(
-                "both rankers know what one ranker has learned, because one was merged from it: that would "
-                "be counted twice; merge rankers that have learned from different slates"
+                "must not share slates with this ranker, because they would count twice; merge rankers that "
+                "have learned from different slates",
+                "other",
             )
         pending = {**self.pending, **other.pending}
         derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))

@@ -90,13 +90,13 @@ def read_request(
             candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
     excluded = catalog.known_rows(exclude, "exclude")
+    held, skipped = ({}, ()) if pinned is None else _pinned_rows(catalog, pinned, n, excluded)
     if engine.policy.misreads:
-        said = {
-            "candidates": rows is not None, "exclude": bool(excluded), "pinned": bool(pinned),
+        restricted = {
+            "candidates": rows is not None, "exclude": bool(excluded), "pinned": bool(held or skipped),
             "at_most": at_most is not None,
         }  # fmt: skip
-        _refuse_misread(engine.policy, [name for name, restricts in said.items() if restricts])
-    held, skipped = _pinned_rows(catalog, pinned, n, excluded) if pinned else ({}, ())
+        _refuse_misread(engine.policy, [name for name, restricts in restricted.items() if restricts])
     if features is not None and candidates:
         own = _own_features(engine, candidates, features)  # type: ignore[arg-type]
     if rows is not None and (rows[1:] < rows[:-1]).any():

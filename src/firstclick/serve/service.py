@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog.catalog import Subset
 from firstclick.catalog.encoder import Encoder
-from firstclick.catalog.ids import ItemId
+from firstclick.catalog.ids import ItemId, ids_to_find, item_ids
 from firstclick.catalog.item import Item
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.files.progress import Progress, silent
@@ -65,6 +65,7 @@ from firstclick.serve.model.model import Known, Model, Ranked
 from firstclick.serve.model.new_events import (
     availability,
     baseline_set,
+    check_name,
     first_event,
     items_changed,
     list_put,
@@ -77,6 +78,7 @@ from firstclick.serve.model.trial_events import (
     DEFAULT_ARMS,
     KEY_SIZE,
     TrialReport,
+    check_word,
     policy_is_worse,
     trial_report,
     trial_shares,
@@ -94,6 +96,7 @@ from firstclick.serve.writer import Writer
 from firstclick.trials.assignment import Unit, bucket_of
 from firstclick.trials.tally import DEFAULT_STRETCH
 from firstclick.validation.duration import check_wait
+from firstclick.validation.lists import as_list
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Conflict, Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
@@ -465,6 +468,8 @@ class Service:
             Conflict: The request id was used for another request.
         """
         model = self.model(name)
+        if not isinstance(explain, bool):
+            raise Malformed(f"must be True or False, got {quoted(explain)}", "explain")
         if request_id is not None:
             nonce = nonce_of_request(request_id)
             # They are looked at twice.
@@ -473,13 +478,13 @@ class Service:
             if (slate := self._answered_before(model, nonce, asked)) is not None:
                 return slate
         issued_ms = int(self.clock.time() * 1000)
-        excluded = (
-            exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
-        )  # `read_request` refuses those.
+        with refusing:
+            excluded = exclude if isinstance(exclude, str | Subset) else ids_to_find(exclude, "exclude")
         if unit is not None:
             with refusing:
                 bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with it is told before a trial starts.
-        plain = k is None and candidates is None and excluded == [] and not pinned
+        no_pins = isinstance(pinned, Mapping) and not pinned
+        plain = k is None and candidates is None and excluded == [] and (pinned is None or no_pins)
         plain = plain and context is None and at_most is None and features is None and not explain
         decides = model.launch.decides
         if plain and request_id is None and not model.wants_context and not decides:
@@ -611,7 +616,9 @@ class Service:
     ) -> None:
         """As `feedback_batch`, without waiting: `done` is called later, by the writer's thread or at once."""
         model = self.model(name)
-        read = [self._read_feedback(model, entry) for entry in entries]
+        with refusing:
+            given = as_list("entries", entries, "pairs of slate and click, or of ClickReport")
+        read = [self._read_feedback(model, entry) for entry in given]
 
         def finish(told: list[Receipt | Refused]) -> None:
             self.count(name, *(outcome.status for outcome in told))
@@ -746,6 +753,8 @@ class Service:
             Unknown: The catalog never had an item.
         """
         model = self.model(name)
+        with refusing:
+            on, off = item_ids(on, "on"), item_ids(off, "off")
         place = self._set_available(model, on, off)
         self._tell_arms(model, lambda arm: self._set_available(arm, on, off))
         return place
@@ -779,9 +788,10 @@ class Service:
             Unknown: No list has this name.
         """
         model = self.model(name)
+        check_name(list_name, "list_name")
         if list_name not in model.items.lists:
             raise Unknown(f"must be a list of model {name!r}, got {quoted(list_name)}", "list_name")
-        return self._change(model, ListRemoved(list_name))
+        return self._change(model, ListRemoved(str(list_name)))
 
     def set_explore(self, name: str, share: float) -> int:
         """Set the share of slates that are drawn uniformly.
@@ -984,6 +994,7 @@ class Service:
             show: Who decides slates from now on: `"policy"` or `"baseline"`.
         """
         model = self.model(name)
+        check_word("show", show, (POLICY, BASELINE))
         trial = model.launch.trial
         # One that is over may be asked to show the other.
         if trial is None or (trial.stopped is not None and trial.stopped.show == show):
@@ -1047,6 +1058,8 @@ class Service:
             file_marks: Hashes of what a catalog file says of each item. `firstclick serve` uses them.
         """
         model = self.model(name)
+        with refusing:
+            put, withdraw = as_list("put", put, "items"), item_ids(withdraw, "withdraw")
         if not put and not withdraw:
             raise Malformed("must have items, or `withdraw` must, got none", "put")
         place = self._change_items(model, put, withdraw, file_marks)

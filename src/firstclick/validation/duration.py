@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import suppress
 from datetime import timedelta
 from numbers import Real
 
@@ -32,7 +33,8 @@ def seconds_in(value: object, argument: str) -> float:
         elif _NUMBER.fullmatch(text):
             seconds = float(text)
     elif isinstance(value, Real) and not isinstance(value, bool):
-        seconds = float(value)
+        with suppress(OverflowError):
+            seconds = float(value)
     if not math.isfinite(seconds):
         raise InvalidInput(
             f"must be a number of seconds, or a duration such as 90s, 30m or 2h, got {quoted(value)}",

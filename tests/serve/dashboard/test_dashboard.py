@@ -33,8 +33,9 @@ HOSTILE = [
 
 def visit(service, slates, *, model="shop"):
     """So many slates; every other one is clicked, at its second place."""
-    tokens = [service.recommend(model).token for _ in range(slates)]
-    service.feedback_batch(model, [(token, 1 if i % 2 else None) for i, token in enumerate(tokens)])
+    shop = seam.model(service, model)
+    tokens = [shop.recommend().token for _ in range(slates)]
+    shop.feedback_batch([(token, 1 if i % 2 else None) for i, token in enumerate(tokens)])
 
 
 def clicks(service):
@@ -127,17 +128,18 @@ def test_numbers_grow_in_place_and_the_page_goes_on_after_a_restart(tmp_path, vi
 
 def test_a_trial_is_answered_in_words_first(service, server, visitor):
     # Clicks follow who decided, so that the policy is better; who is in which arm is drawn anew each time.
-    service.set_baseline("shop", ["cake", "tea", 7, "espresso"], max_loss=1.0)
+    shop = seam.model(service)
+    shop.set_baseline(["cake", "tea", 7, "espresso"], max_loss=1.0)
     page = visitor.page
     page.goto(server.address)
     expect(page.locator("#trial")).to_be_hidden()
     expect(page.locator("#floor-hint")).to_contain_text("firstclick trial start shop")
-    service.start_trial("shop", {"policy": 0.5, "baseline": 0.5})
+    shop.start_trial({"policy": 0.5, "baseline": 0.5})
     for _ in range(10):
-        slates = [service.recommend("shop", unit=unit) for unit in range(200)]
+        slates = [shop.recommend(unit=unit) for unit in range(200)]
         clicked = [slate.reasons[0] == "policy" or place % 4 == 0 for place, slate in enumerate(slates)]
         answers = [(slate.token, 0 if hit else None) for slate, hit in zip(slates, clicked, strict=True)]
-        service.feedback_batch("shop", answers)
+        shop.feedback_batch(answers)
     trial = page.locator("#trial")
     expect(trial.locator(".answer[data-kind=better] strong")).to_have_text("Better")
     expect(trial.locator(".verdict")).to_contain_text("more clicks per page than baseline")
@@ -155,7 +157,7 @@ def test_a_trial_is_answered_in_words_first(service, server, visitor):
     expect(page.locator("#recent-list .of-list").first).to_be_visible()
     page.get_by_text("The difference as a table").click()
     expect(page.locator("#trial-table")).to_contain_text("policy, 2,000 pages")
-    service.stop_trial("shop", show="baseline")
+    shop.stop_trial(show="baseline")
     expect(page.locator("#trial-stopped")).to_have_text(
         "Stopped by hand. Your list decides all slates since."
     )

@@ -111,7 +111,7 @@ class Shop:
 
     def token(self):
         """The token of a slate that no page shows."""
-        return self.service.recommend("shop").token
+        return seam.model(self.service).recommend().token
 
 
 @pytest.fixture
@@ -340,7 +340,7 @@ def test_slates_may_come_through_the_shops_own_server(shop):
 
     def recommend(route):
         keys.append(route.request.headers.get("authorization"))
-        slate = shop.service.recommend("shop")
+        slate = seam.model(shop.service).recommend()
         items = [{"name": f"item {item}"} for item in slate.items]
         route.fulfill(json={"items": items, "token": slate.token})
 

@@ -216,7 +216,7 @@ def test_audit_export_import_and_rollback(site):
     assert site.ask("POST", f"{SHOP}/rollback", {"seq": 1}).json() == {"seq": 7}
     assert site.ask("GET", f"{SHOP}/audit").json()["equal"] is True
     # What is served is not what the log has.
-    site.service.model("shop").engine.state.moment[0] += 1e-12
+    site.shop.internals.engine.state.moment[0] += 1e-12
     audit = site.ask("GET", f"{SHOP}/audit").json()
     assert (audit["equal"], len(audit["differing"])) == (False, 1)
 

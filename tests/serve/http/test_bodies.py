@@ -245,7 +245,7 @@ def test_slow_recommendations_are_made_off_the_event_loop(site, monkeypatch):
     assert not is_on_the_loop()
     assert is_on_the_loop()
     # After a change the model has work to do for its next slate.
-    site.service.put_items("shop", [ITEMS[0]._replace(id="new")])
+    site.shop.put_items([ITEMS[0]._replace(id="new")])
     assert not is_on_the_loop(k=2)
     assert is_on_the_loop(k=2)
 
@@ -255,7 +255,7 @@ def test_a_locked_model_is_waited_for_by_its_own_requests_alone(site):
     locked, free = threading.Event(), threading.Event()
 
     def hold():
-        with site.service.model("shop").lock:
+        with site.shop.internals.lock:
             locked.set()
             free.wait(20)
 
@@ -367,7 +367,7 @@ def test_a_file_that_cannot_be_made_to_its_end_has_none(tmp_path, monkeypatch, c
 def test_a_log_with_archived_events_is_not_exported(site):
     for _ in range(4):
         site.feedback(site.recommend()["token"], click=0)
-    model = site.service.model("shop")
+    model = site.shop.internals
     site.service.store.set_base(model.id, Base(3, 0, model.snapshot()[1]), 1)
     refused = site.ask("GET", EXPORT)
     assert refused.status_code == 409

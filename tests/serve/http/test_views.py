@@ -97,7 +97,7 @@ def test_estimates_that_do_not_give_the_best_slate_show_none(shop, monkeypatch):
     view = shop.view()
     assert fields(view, "best", "exploring") == (None, None)
     assert all(item["mean"] is not None for item in view["estimates"])
-    shop.service.model("shop").wants_context = True
+    shop.internals.wants_context = True
     assert all(item["mean"] is None for item in shop.view()["estimates"])
 
 
@@ -193,7 +193,7 @@ def test_a_slate_has_the_reason_of_each_item(shop):
     assert reasons[1] == "pinned"
     assert set(reasons[::2]) <= {"policy", "floor"}
     # Damaged ones have none.
-    recent = shop.service.model("shop").recent
+    recent = shop.internals.recent
     for fields in (b"", b"\x01\xff"):
         received, feedback = recent[-1]
         recent[-1] = received, feedback._replace(fields=fields)

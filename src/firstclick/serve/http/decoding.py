@@ -62,9 +62,11 @@ def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         try:
             entries += decode(_list_decoder(kind, field), content)
         except Malformed as error:
-            path = _moved(error.argument, field, len(entries))
+            path, problem = _moved(error.argument, field, len(entries)), error.problem
+            if problem.startswith("the body must be "):  # the list itself breaks a rule
+                path, problem = field, problem.removeprefix("the body ")
             drop(entries)
-            raise Malformed(error.problem, path, error.owner) from None
+            raise Malformed(problem, path, error.owner) from None
     return decoded
 
 

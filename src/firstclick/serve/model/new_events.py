@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 import msgspec
@@ -28,6 +28,7 @@ from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
 from firstclick.streams import stream_key
 from firstclick.validation.duration import check_wait
+from firstclick.validation.lists import as_list
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed, Unknown, refusing
@@ -66,16 +67,19 @@ def check_context_size(policy: Policy) -> None:
         )
 
 
-def check_words(items: Sequence[Item]) -> None:
-    """All but the features of the items; Malformed if something is wrong."""
-    if not items:
+def checked_items(items: Iterable[Item]) -> list[Item]:
+    """Check all but the features of the items and return them as a list; Malformed if something is wrong."""
+    with refusing:
+        checked = as_list("items", items, "Item(...)")
+    if not checked:
         raise Malformed("must have at least one item, got an empty list", "items")
     seen: set[str | int] = set()
-    for item in items:
+    for item in checked:
         _check_words(item)
         if item.id in seen:
             raise Malformed(f"must be distinct, got {item.id!r} twice", "items")
         seen.add(item.id)
+    return [_plain(item) for item in checked]
 
 
 def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: bool = False) -> Rows:
@@ -83,7 +87,7 @@ def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: b
 
     `cold` lets items pass that come without features where others have some.
     """
-    check_words(items)
+    items = checked_items(items)
     for item in items:
         if isinstance(item.features, Mapping):
             raise Malformed(
@@ -150,6 +154,13 @@ def _check_words(item: Item) -> None:
             )
 
 
+def _plain(item: Item) -> Item:
+    """Make plain texts of subclasses of str, such as those of NumPy: a log takes no others."""
+    texts = {word: text for word in ("id", "name", "group") if isinstance(text := getattr(item, word), str)}
+    odd: dict[str, Any] = {word: str(text) for word, text in texts.items() if type(text) is not str}
+    return item._replace(**odd) if odd else item
+
+
 def _is_list(features: object) -> bool:
     """Whether it has one dimension; what the numbers are, is looked at with those of all items."""
     try:
@@ -195,7 +206,7 @@ def first_event(
         share = check_share(explore, chosen)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         check_context_size(chosen)
-        check_words(items)
+        items = checked_items(items)
         if encoder is None and any(isinstance(item.features, Mapping) for item in items):
             encoder = Encoder.fitted(_columns(items), unscaled=chosen.unit_features)
         values: list[list[Any]] = []
@@ -241,8 +252,8 @@ def first_event(
             no_click_after=check_wait(no_click_after),
         )
         model = Model(0, name, body)  # What the policy cannot work with it refuses now.
-        if len(baseline):
-            listed = baseline_set(model, baseline, max_loss, baseline_mark)
+        if first_list := item_ids(baseline, "baseline"):
+            listed = baseline_set(model, first_list, max_loss, baseline_mark)
             body = msgspec.structs.replace(body, baseline=listed)
     return body
 
@@ -254,7 +265,7 @@ def items_changed(model: Model, items: Sequence[Item], file_marks: Sequence[str]
     """
     catalog, engine = model.catalog, model.engine
     with refusing:
-        check_words(items)
+        items = checked_items(items)
         if catalog.encoder is None:
             rows = _scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
             if catalog.features is not None:
@@ -469,7 +480,7 @@ def list_put(model: Model, name: str, items: Sequence[ItemId]) -> ListPut:
         )
     for item in ids:
         _check_known(model, item)
-    return ListPut(name, ids)
+    return ListPut(str(name), ids)
 
 
 def baseline_set(model: Model, items: Sequence[ItemId], max_loss: float, file_mark: str = "") -> BaselineSet:

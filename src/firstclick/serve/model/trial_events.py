@@ -45,10 +45,8 @@ def trial_started(
     """How a trial begins, or Malformed; Conflict if one is running."""
     if model.launch.running is not None:
         raise Conflict(f"{model.name!r} has a running trial; stop it first, or change its shares", "model")
-    if learn_from not in LEARN_FROM:
-        raise Malformed(
-            f"must be {' or '.join(map(repr, LEARN_FROM))}, got {quoted(learn_from)}", "learn_from"
-        )
+    _check_mapping(arms)
+    check_word("learn_from", learn_from, LEARN_FROM)
     with refusing:
         check_arms([*arms], [*arms.values()])
         pages = whole_number("last_pages", last_pages, at_least=100, at_most=10**9)
@@ -67,6 +65,8 @@ def trial_started(
                 f"/v1/models/{model.name}/baseline first",
                 "arms",
             )
+    if not isinstance(stop_if_worse, bool):
+        raise Malformed(f"must be True or False, got {quoted(stop_if_worse)}", "stop_if_worse")
     if POLICY not in arms:
         raise Malformed(f"must have 'policy', the policy of model {model.name!r} itself", "arms")
     if stop_if_worse and BASELINE not in arms:
@@ -86,8 +86,21 @@ def trial_started(
     by_name = {arm.name: arm for arm in found}
     return TrialStarted(
         [by_name[name] for name in arms], [float(share) for share in arms.values()],
-        secrets.token_bytes(KEY_SIZE), learn_from, stop_if_worse, pages,
+        secrets.token_bytes(KEY_SIZE), str(learn_from), stop_if_worse, pages,
     )  # fmt: skip
+
+
+def check_word(argument: str, word: object, words: tuple[str, ...]) -> None:
+    """Check that an argument is one of these words."""
+    if not isinstance(word, str) or word not in words:
+        raise Malformed(f"must be {' or '.join(map(repr, words))}, got {quoted(word)}", argument)
+
+
+def _check_mapping(arms: object) -> None:
+    if not isinstance(arms, Mapping):
+        raise Malformed(
+            f"must be a share for each arm, such as {{'policy': 0.9}}, got {quoted(arms)}", "arms"
+        )
 
 
 def _check_learns(model: Model) -> None:
@@ -103,6 +116,7 @@ def _check_learns(model: Model) -> None:
 def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
     """Other shares for a running trial, or Malformed."""
     names = [arm.name for arm in trial.arms]
+    _check_mapping(arms)
     if set(arms) != set(names):
         raise Malformed(
             f"must be those of the trial, {', '.join(map(repr, names))} (0 for one that is to end), got "
@@ -122,8 +136,7 @@ def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
 
 def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> TrialStopped:
     """The end of a trial, or Malformed."""
-    if show not in (POLICY, BASELINE):
-        raise Malformed(f"must be 'policy' or 'baseline', got {quoted(show)}", "show")
+    check_word("show", show, (POLICY, BASELINE))
     if show == BASELINE and model.launch.baseline is None:
         raise Malformed(f"must be 'policy', because model {model.name!r} has no baseline", "show")
     return TrialStopped(trial.id, show, why)
