@@ -28,6 +28,8 @@ OUTPUTS = (
 def names_in(folder: Path, called: str, need: str = "the results need a folder") -> list[str]:
     """The names of what a folder for results holds; refused if it is no folder, or cannot be written."""
     try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            folder.stat()  # From Python 3.14 on, exists() is silent about a name that is too long.
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is a file; {need}")
         # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
