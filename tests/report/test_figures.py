@@ -98,6 +98,8 @@ def test_every_policy_is_drawn_and_named(results, measure, scale):
         assert np.isfinite(points).all()
         low, high = axes.get_ylim()
         assert low <= mean[-steps:].min() <= mean[-steps:].max() <= high
+    assert ("best fixed slate" in named) == (measure == "reward")
+    assert axes.get_xscale() == scale
     negative = scale == "log" and measure != "reward"
     assert ("negative" in caption(results, measure=measure, scale=scale)) == negative
     zero = np.zeros((1, 1))
@@ -107,6 +109,17 @@ def test_every_policy_is_drawn_and_named(results, measure, scale):
     assert figure_bytes(regret_figure(one_step, measure=measure, scale=scale), "svg")
 
 
+def test_scale_is_logarithmic_where_values_differ_tenfold_and_linear_near_zero(make_results):
+    negative, positive = make_results(), make_results({"random": (90.0, 110.0, 100.0)})
+    for results, wanted in ((negative, "symlog"), (positive, "log")):
+        assert regret_figure(results, scale="log").axes[0].get_yscale() == wanted
+    for last, wanted in ((30.0, "linear"), (300.0, "log")):
+        values = np.array([1.0, 3.0, 9.0])
+        plot = Plot("t", (Curve("a", "a", values, np.array([10.0, 20.0, last]), values / 9),))
+        figure = grid_figure([[plot]], row_titles=["r"], parameter="sigma")
+        assert figure.axes[0].get_yscale() == wanted
+
+
 def test_grid_draws_every_curve_in_its_panel():
     figure = paper_figure()
     curves = policies().curves
@@ -114,6 +127,8 @@ def test_grid_draws_every_curve_in_its_panel():
         lines = [line for line in axes.lines if len(line.get_xdata()) == len(STEP)]
         for line, one in zip(lines, curves, strict=True):
             np.testing.assert_allclose(line.get_ydata(), one.mean)
+    # The axis is named below the lowest panel of each column.
+    assert [axes.get_xlabel() for axes in figure.axes] == ["Step", "", "", "Step", "Step"]
     # Few large curves do not flatten the others.
     assert ceiling_for(curves) == pytest.approx(1.5 * 3_100)
     assert "cascade-ucb1 55.5k ↑" in [text.get_text() for text in figure.axes[0].texts]

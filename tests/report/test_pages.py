@@ -120,6 +120,10 @@ def test_everything_given_is_on_the_page(content):
     assert "812 ± 31" in re.sub(r"\s+", " ", page.text)
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
     assert labels == [f"label {HOSTILE}"] * 2
+    # In figures only what is referred to has an id, and no two are equal.
+    ids = [(tag, value) for tag, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert "g" not in dict(ids)
 
 
 def test_every_verdict_is_a_word_and_a_symbol(content):
