@@ -19,5 +19,6 @@ def site(tmp_path_factory):
         cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
+    # A line of mkdocs begins with it; kernels of the tutorials warn of their connections within a line.
+    assert not [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
     return folder
