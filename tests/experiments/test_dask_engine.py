@@ -293,6 +293,6 @@ def test_ctrl_c_ends_a_cluster_of_our_own_and_leaves_nobody(tmp_path):
     with script(tmp_path, 300) as program:
         assert program.stdout.readline().startswith("steps")
         os.killpg(program.pid, signal.SIGINT)
-        out, err = program.communicate(timeout=30)
+        out, err = program.communicate(timeout=120)
     assert (program.returncode, err) == (0, "")
     assert out.splitlines()[-1] == "interrupted"
