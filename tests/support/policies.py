@@ -1,4 +1,4 @@
-"""Which policies tests compile: `make test` compiles four of them and runs the others in plain Python."""
+"""Which policies tests compile: `make test` compiles four of them and runs all in plain Python."""
 
 import os
 
@@ -15,13 +15,8 @@ COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts", "random")
 OTHERS = pytest.mark.others if PLAIN else pytest.mark.long
 
 
-def marks_of(policy):
-    """The marks of a test of this policy: it runs in one pass of `make test`, compiled or in plain Python."""
-    if policy.partition(":")[0] in COMPILED:
-        return [pytest.mark.long] if PLAIN else []
-    return [OTHERS]
-
-
 def policies(names):
-    """Policies as parameters of a test."""
-    return [pytest.param(name, marks=marks_of(name)) for name in names]
+    """Policies as parameters of a test; each runs in one pass of `make test`, compiled or in plain Python."""
+    return [
+        pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [OTHERS]) for name in names
+    ]
