@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long docs kills mutants bench peers loadtest lock clean
+.PHONY: help install demo test test-long docs kills messages mutants bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,10 @@ kills: N ?= 1000
 kills: .venv/.all ## kill N=1000 servers under load, and draw every slate again
 	FIRSTCLICK_KILLS=$(N) $(BIN)/pytest -s -m long tests/faults/test_kills.py -k many_kills
 
+messages: .venv/.all ## write the sentences of refusals again, to be read as a diff
+	$(BIN)/pytest -q tests/doors/test_refusals.py tests/cli/test_mistakes.py --update-messages
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m others tests/doors/test_refusals.py --update-messages
+
 mutants: N ?= 40
 mutants: .venv/.all ## plant N=40 random faults in PACKAGE=catalog, and list those that no test detects
 	nice $(BIN)/python -m tests.support.fault_sample $(PACKAGE) --n $(N)
@@ -75,6 +79,7 @@ lock: ## pin the newest versions again (needs uv)
 clean: ## remove .venv, caches and build products
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	git clean -fdXq docs # pages that the site's build writes
 
 # Stamps: a second make does nothing, a changed pin or pyproject.toml installs again.
 # Each list of pins contains the one before: .docs stands for .all, and .all for .run.

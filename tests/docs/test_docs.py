@@ -20,7 +20,7 @@ BUILT_PAGES = {ROOT / "docs" / name for name in BUILT}
 NOTEBOOKS = {path.with_suffix(".ipynb") for path in (ROOT / "docs" / "tutorials").glob("*.py")}
 PAGES = [
     ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
+    *(ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
     *sorted({*(ROOT / "docs").rglob("*.md")} - BUILT_PAGES),
 ]
 

@@ -22,7 +22,6 @@ from firstclick.report.panel import Curve, Plot, ceiling_for
 from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
-MEASURES = ("expected_regret", "regret", "reward")
 OURS = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
 FINALS = {"cascade-ucb1": 55_512.0, "cascade-kl-ucb": 31_000.0, "cascade-ts": 16_000.0,
           "cascade-lin-ts": 1_400.0, "ranked-lin-ts": 3_100.0, "cascade-lin-ucb": 1_700.0}  # fmt: skip

@@ -41,7 +41,8 @@ class Messages:
             FOLDER.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
         assert not self.problems, "\n".join(self.problems)
-        assert text == file.read_text(encoding="utf-8"), f"write {file.name} again by --update-messages"
+        written = file.read_text(encoding="utf-8") if file.exists() else ""
+        assert text == written, f"write {file.name} again by make messages, and read the diff"
 
 
 def problems_of(error, argument, status):

@@ -3,7 +3,8 @@
     shop = open_shop()                       # tests/support/shop.py
     shop.recommend(); shop.feedback(slate, click=0); shop.describe(); shop.events(); shop.service.names()
 
-Only this file and `doors.py` call internals of the service on behalf of tests of its behaviour.
+Tests of behaviour call the service through this file and `doors.py`; what they still ask of the model behind
+it they ask by `Model.internals`.
 """
 
 from itertools import chain

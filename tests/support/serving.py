@@ -1,6 +1,6 @@
 """The one server of the tests: a service on a temporary file, its application in process, a server on a port.
 
-Only this file imports the HTTP application and its server on behalf of tests of their behaviour.
+Tests of what the application answers reach it through this file.
 """
 
 import asyncio

@@ -45,7 +45,7 @@ class Rule(NamedTuple):
 
 RULES = (
     # People verbs and pronouns.
-    Rule("any", r"told", "reported, given, rejected", "'the policy was told of 3 items'",
+    Rule("any", r"told(?!=)", "reported, given, rejected", "'the policy was told of 3 items'",
          "'3 items were given'"),
     Rule("any", r"tells?", "reports, shows", "# The log tells how.", "# The log shows how."),
     Rule("any", r"said", "reported, stated", "said = report(slate)", "report = report_of(slate)"),

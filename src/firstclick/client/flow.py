@@ -757,9 +757,11 @@ def _refusal(answer: httpx.Response) -> Refused:
 
 def _error_of(kind: type[Refused], message: str, field: str) -> Refused:
     """The server's sentence as an error that names its argument."""
+    error = kind(message)
     if field and message.startswith(f"{field} "):
-        return kind(message.removeprefix(f"{field} "), field)
-    return kind(message)
+        error = kind(message.removeprefix(f"{field} "), field)
+    error.argument = field
+    return error
 
 
 def _quoted(answer: httpx.Response) -> str:

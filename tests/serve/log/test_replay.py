@@ -28,7 +28,7 @@ from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.model import Model
 from tests.support.clock import Clock
 from tests.support.made_log import OTHER_BUILD, K, Log, made_items
-from tests.support.policies import COMPILED, OTHERS, PLAIN, policies
+from tests.support.policies import OTHERS, policies
 from tests.support.shop import IDS, items, new_items
 
 POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
@@ -277,12 +277,10 @@ def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it():
     assert "firstclick.policies.vac2_ucb" not in hashed, "another policy decides nothing"
 
 
-# In plain Python all of them take seconds; compiled, minutes.
 OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 
 
-@pytest.mark.others
-@pytest.mark.parametrize("name", sorted(OURS) if PLAIN else COMPILED)
+@pytest.mark.parametrize("name", policies(sorted(OURS)))
 def test_log_of_every_policy_replays_to_one_state(name):
     policy = OURS[name]
 

@@ -106,7 +106,9 @@ async def feedback_batch(asked: Asked) -> schemas.Outcomes:
     durability = _durability(asked)
     return schemas.Outcomes(
         [
-            schemas.Outcome(outcome.status, message=str(outcome), field=outcome.argument)
+            schemas.Outcome(
+                outcome.status, message=str(outcome), field="" if outcome.owner else outcome.argument
+            )
             if isinstance(outcome, Refused)
             else schemas.Outcome(outcome.status, outcome.seq, durability=durability)
             for outcome in await _outcomes(asked, entries)
