@@ -79,7 +79,7 @@ lock: ## pin the newest versions again (needs uv)
 clean: ## remove .venv, caches and build products
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
-	git clean -fdXq docs # pages that the site's build writes
+	-git clean -fdXq docs # pages that the site's build writes
 
 # Stamps: a second make does nothing, a changed pin or pyproject.toml installs again.
 # Each list of pins contains the one before: .docs stands for .all, and .all for .run.
