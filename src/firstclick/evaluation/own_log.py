@@ -74,10 +74,10 @@ class OwnLog(RankedLog):
         timed_out: str = "no-click",
         progress: Progress = silent,
     ) -> None:
-        """`resources` are closed with it."""
+        """`resources` are closed with it, and where it is refused."""
+        self._closed = weakref.finalize(self, resources.close)
         if timed_out not in TIMED_OUT:
             raise InvalidInput(f"must be one of {', '.join(TIMED_OUT)}, got {timed_out!r}", "timed_out")
-        self._closed = weakref.finalize(self, resources.close)
         self.log, self.stored, self.name = log, stored, stored.name
         self._time_out_is_no_click = timed_out == "no-click"
         self.created: Created = created_in(log, stored)

@@ -161,7 +161,7 @@ ROUTES: list[Route] = [
     Route(
         "DELETE", f"{MODEL}/lists/{{list}}", WRITERS, handlers.remove_list, LISTS, "Remove a list",
         "Remove a list. Its items stay in the catalog.",
-        answer=schemas.Changed, refused=(404, 503), in_pool=True,
+        answer=schemas.Changed, refused=(404, 422, 503), in_pool=True,
     ),
     Route(
         "GET", f"{MODEL}/lists", READERS, handlers.show_lists, LISTS, "Show all lists",
