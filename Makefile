@@ -28,6 +28,7 @@ install: .venv/.run ## create .venv with firstclick, its reports and its server
 demo: .venv/.run ## install, then run the demonstration
 	@$(BIN)/firstclick demo
 
+# Tests that compile most kernels.
 COMPILING := tests/policies tests/doors tests/serve/log tests/test_records.py
 
 test: .venv/.all ## install the tools too, then lint, type check and test
@@ -38,7 +39,7 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/pytest $(COMPILING)
 	$(BIN)/pytest -n 3 --dist loadfile $(addprefix --ignore=,$(COMPILING))
 	@echo "all other policies, in plain Python ..."
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m others
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m others
 
 test-long: .venv/.docs ## the tests that take minutes: all policies compiled, kills, the site; SHARD=1/2 runs half of them
 	SHARD=$(SHARD) $(BIN)/pytest -n 2 --dist worksteal -m long
