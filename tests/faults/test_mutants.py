@@ -37,6 +37,8 @@ LAUNCHED = Trial(
     twice=False,
     launched=True,
 )
+# Half of the commits of that mutant have feedback whose copies come in the next one.
+COMMITTED = LAUNCHED._replace(deaths=tuple(("after commit", number) for number in range(10, 18)))
 
 # The mutant, what is done to it, and what the oracle must say of it.
 CASES = [
@@ -54,7 +56,7 @@ CASES = [
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
     ("given_up_with_a_new_nonce", LATE, "were drawn again equal"),
     ("corrected_without_taking_back", LATE, "is not what the log comes to"),
-    ("copies_in_a_second_commit", LAUNCHED, "rival: it has no copy of event"),
+    ("copies_in_a_second_commit", COMMITTED, "rival: it has no copy of event"),
     ("a_page_counts_twice", LAUNCHED, "is not what the log comes to"),
     ("units_are_hashed_by_each_process", LAUNCHED, "which is not its own"),
     ("corrected_as_often_as_asked", LATE, "is a correction that nobody sent"),
