@@ -8,6 +8,24 @@ from firstclick.errors import WorkFailed
 from firstclick.files.arrow_stream import arrow_batches
 
 
+def test_nulls_lists_and_their_offsets_are_read():
+    rows = (
+        "(VALUES ([1, NULL, 3]::BIGINT[], 1::BIGINT, 0.5::DOUBLE), (NULL, NULL, NULL), "
+        "([]::BIGINT[], 3, 1.5)) t(a, b, c)"
+    )
+    with duckdb.connect() as db:
+        stream = arrow_batches(db.sql(f"SELECT * FROM {rows}"))
+        piece = next(stream)
+        a, b, c = piece["a"], piece["b"], piece["c"]
+        assert a.starts.tolist() == [0, 3, 3, 3]
+        assert a.valid.tolist() == a.valid_values.tolist() == [True, False, True]
+        assert a.values[[0, 2]].tolist() == b.values[b.valid].tolist() == [1, 3]
+        assert c.values[[0, 2]].tolist() == [0.5, 1.5]
+        later = a.rows(1, 3)
+        assert (later.starts.tolist(), len(later.values)) == ([0, 0, 0], 0)
+        assert next(stream, None) is None
+
+
 def test_long_result_comes_in_pieces_and_in_order():
     n = 500_000
     with duckdb.connect() as db:
@@ -17,7 +35,9 @@ def test_long_result_comes_in_pieces_and_in_order():
             values = piece["i"].values
             assert np.array_equal(values, np.arange(seen, seen + len(values)))
             assert len(values) < n
-            half = piece["pair"].rows(len(values) // 2, len(values))
+            pairs = piece["pair"]
+            assert (pairs.values[:2].tolist(), len(pairs.values)) == ([seen, seen + 1], 2 * len(values))
+            half = pairs.rows(len(values) // 2, len(values))
             assert half.values[0] == seen + len(values) // 2
             seen += len(values)
         assert seen == n

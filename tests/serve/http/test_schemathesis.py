@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from firstclick.serve.http.openapi import document
 from tests.support.serving import a_service, add_key, serve
 
-# Hypothesis registers NumPy's generator itself, and counts its references wrongly while a server's threads run.
+# Hypothesis registers NumPy's generator itself, and misjudges its references while threads of a server run.
 pytestmark = pytest.mark.filterwarnings("ignore:It looks like `register_random` was passed")
 
 CHECKS = [
